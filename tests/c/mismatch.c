@@ -10,6 +10,7 @@
  * the same ones on all, then none. After short messages none fails, unless ranks are on nodes `apart`.
  */
 #include "check.h"
+#include <time.h>
 
 enum { ROOM = 400000, LOST = 200, STREAM = 20 };
 
@@ -177,6 +178,66 @@ static void stream(int bytes)
     MPI_Comm_free(&comm);
 }
 
+/* Rank 1's broadcast is refused for its arguments, and its next calls are those of the others: what succeeds on any is
+ * right, and so it is on a communicator made afterwards, whether or not anybody has noticed. */
+static void refused(int bytes, int calls_before_free)
+{
+    MPI_Comm comm = begin_case();
+    snprintf(context, sizeof context, "a refused call, then %d of %d bytes", calls_before_free, bytes);
+    int count = bytes / (int)sizeof(long), wrong = 0;
+    MPI_Bcast(recv_buffer, rank == 1 ? -1 : 4, MPI_BYTE, 0, comm);
+    for (int i = 0; i < calls_before_free; i++) {
+        long *mine = (long *)send_buffer, *all = (long *)recv_buffer;
+        for (int at = 0; at < count; at++)
+            mine[at] = 10 * i + rank;
+        int code = MPI_Allreduce(mine, all, count, MPI_LONG, MPI_SUM, comm);
+        for (int at = 0; code == MPI_SUCCESS && at < count; at++)
+            wrong += all[at] != 10L * i * size + size * (size - 1) / 2;
+    }
+    expect(wrong == 0, "wrong sums of all-reduces that succeeded", wrong, 0);
+    if (calls_before_free)
+        go_on(comm);
+    else
+        meet();
+    MPI_Comm_free(&comm);
+    for (int fresh = 0; fresh < 3; fresh++) {
+        comm = begin_case();
+        snprintf(context, sizeof context, "a new communicator after a refused call");
+        for (int i = 1; i < 4; i++) {
+            memset(recv_buffer, rank == 0 ? i : 0, 8);
+            int code = MPI_Bcast(recv_buffer, 8, MPI_BYTE, 0, comm);
+            expect(code == MPI_SUCCESS && recv_buffer[7] == i, "broadcast", code, recv_buffer[7]);
+        }
+        MPI_Comm_free(&comm);
+    }
+}
+
+/* Forms that take other places in memory than those of the others: gather with lengths beside gather, and, where the last
+ * rank comes late, scan beside all-gather. */
+static void other_form(int bytes)
+{
+    int lengths[64], where[64], code;
+    for (int peer = 0; peer < size; peer++)
+        lengths[peer] = bytes, where[peer] = peer * bytes;
+    MPI_Comm comm = begin_case();
+    if (rank == 1)
+        code = MPI_Gatherv(send_buffer, bytes, MPI_BYTE, recv_buffer, lengths, where, MPI_BYTE, 0, comm);
+    else
+        code = MPI_Gather(send_buffer, 17, MPI_BYTE, recv_buffer, 17, MPI_BYTE, 0, comm);
+    finish_case("gather with lengths", &comm, code, rank == 0 ? 17 * (size_t)size : 0, 0);
+    comm = begin_case();
+    size_t n = 18777, wrong = 0;
+    if (rank == size - 1) {
+        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+        code = MPI_Allgather(send_buffer, (int)n, MPI_BYTE, recv_buffer, (int)n, MPI_BYTE, comm);
+        for (size_t at = 0; code == MPI_SUCCESS && at < n * (size_t)size; at++)
+            wrong += recv_buffer[at] != at / n;
+    } else
+        code = MPI_Scan(send_buffer, recv_buffer, 2348, MPI_LONG, MPI_SUM, comm);
+    expect(wrong == 0, "wrong bytes of an all-gather that succeeded", (long)wrong, 0);
+    finish_case("scan beside all-gather", &comm, code, n * (size_t)size, 0);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -207,6 +268,10 @@ int main(int argc, char **argv)
         /* Between nodes only the time-out tells that nothing more comes from another. */
         for (size_t i = 0; !apart && i < sizeof lengths / sizeof *lengths; i++)
             pairs(lengths[i][0], lengths[i][1]);
+        for (int bytes = 33; !apart && bytes < 35; bytes++)
+            other_form(bytes);
+        for (int calls = 0; !apart && calls < 3; calls += 2)
+            refused(calls ? 8 : 160000, calls);
         stream(40);
         stream(3000);
         stream(100000);

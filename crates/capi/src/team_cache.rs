@@ -103,9 +103,9 @@ pub unsafe fn known_team<'a>(
     }
 }
 
-/// Counts a call on `comm` that its arguments keep from its team, if there is one: other ranks may have it.
+/// Runs `act` with the team of `comm`, if it has been made.
 #[cold]
-pub fn count_refused(session: &Session, comm: Comm) {
+pub fn with_made_team(session: &Session, comm: Comm, act: impl FnOnce(&Team)) {
     let host = session.host();
     if comm == host.predefined().comm_null {
         return;
@@ -114,7 +114,7 @@ pub fn count_refused(session: &Session, comm: Comm) {
     let address = host.comm_attribute(comm, session.comm_key).ok().flatten();
     let entry = address.and_then(|address| entries().as_ref()?.get(&address).cloned());
     if let Some(Entry::Team(team, _)) = entry.as_deref() {
-        team.begin_call();
+        act(team);
     }
 }
 

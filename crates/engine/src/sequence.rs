@@ -5,6 +5,7 @@
 use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
 use ferrorail_shm::EAGER_SLOTS;
 use rotation::{Annex, Annexes, LONG_PARTS, Rotation, long_bytes, turning_bytes};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 pub(crate) use rotation::{LONG_PART, annex_bytes, rotating_bytes, rotating_share};
 
@@ -12,7 +13,7 @@ mod rotation;
 
 /// Counts a team's operations.
 ///
-/// Operations use channels, or eager slots, in allocation. One may be used again when all ranks have
+/// Operations use channels, or eager slots, in turn. One may be used again when all ranks have
 /// finished the operation that used it last. That is known in two ways:
 ///
 /// * An operation whose result depends on every rank proves, on completing `n` at one rank, that
@@ -65,7 +66,7 @@ impl ChannelRequest {
     };
 }
 
-/// Entries that operations use in allocation.
+/// Entries that operations use in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entries<const ENTRIES: usize> {
     uses: usize,
@@ -228,6 +229,21 @@ impl Sequence {
     pub fn half_a_ring_ago(&self) -> u64 {
         let channels = self.channels.blocker(CHANNELS as usize / 2);
         channels.max(self.eager.blocker(EAGER_SLOTS as usize / 2))
+    }
+
+    /// Equal on ranks that have counted alike, and hardly on others. What each knows of the others is no part of it.
+    pub fn digest(&self) -> u64 {
+        let uses = (
+            self.channels.uses,
+            self.small.uses,
+            self.eager.uses,
+            self.long.uses,
+        );
+        let places = (self.rotation.place(), self.annexes.place());
+        // The same in every process: its keys are fixed.
+        let mut hasher = DefaultHasher::new();
+        (self.op, uses, self.syncs, places).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The last operation's number.

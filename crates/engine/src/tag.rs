@@ -37,7 +37,7 @@ pub(crate) fn number(tag: u64) -> u64 {
 /// `tag`, of one message of `bytes` bytes, where each pair of ranks has a length of its own.
 #[inline]
 pub(crate) fn with_length(tag: u64, bytes: usize) -> u64 {
-    tag ^ hashed(bytes as u64)
+    tag ^ hashed(bytes as u64) & !1
 }
 
 /// Whether a flag with `seen` has been raised by the operation of `tag`, or a later one.
@@ -55,7 +55,24 @@ pub(crate) fn has_reached(flags: &NodeFlags<'_>, rank: NodeRank, wanted: u64) ->
         return false;
     }
     let tag = wanted >> 8;
-    seen >> 8 == tag || (has_come(seen >> 8, tag) && !differed(flags, rank, tag))
+    seen >> 8 == tag || (has_come(seen >> 8, tag) && took_part(flags, rank, tag))
+}
+
+/// Whether `rank` will not signal `wanted`: it is beyond that operation, in which it was with other arguments, or did
+/// something else.
+pub(crate) fn has_missed(flags: &NodeFlags<'_>, rank: NodeRank, wanted: u64) -> bool {
+    let (seen, tag) = (flags.value(rank) >> 8, wanted >> 8);
+    seen >> SIGNATURE_BITS > tag >> SIGNATURE_BITS && !took_part(flags, rank, tag)
+}
+
+/// Whether `rank`, which is beyond the operation of `tag`, has signalled in that with the same arguments, as far as that is
+/// remembered: a later one may have taken its place.
+fn took_part(flags: &NodeFlags<'_>, rank: NodeRank, tag: u64) -> bool {
+    const NUMBER_BITS: u32 = 32 - SIGNATURE_BITS;
+    let (noted, own) = (flags.noted(rank, tag >> SIGNATURE_BITS), tag as u32);
+    let later =
+        (noted >> SIGNATURE_BITS).wrapping_sub(own >> SIGNATURE_BITS) & ((1 << NUMBER_BITS) - 1);
+    noted == own || (later != 0 && later < 1 << (NUMBER_BITS - 1))
 }
 
 /// Whether `rank` is remembered to have been in the operation of `tag` with other arguments.

@@ -27,9 +27,7 @@ pub trait Endpoint: Send + Sync + 'static {
 
     /// [`Endpoint::deregister`] of memory that operations may still use, as whoever posted them has given up: none of
     /// them is done again.
-    fn abandon(&self, region: LocalRegion) {
-        self.deregister(region);
-    }
+    fn abandon(&self, region: LocalRegion);
 
     /// Gives a region back that was imported from `peer`.
     fn release(&self, peer: PeerId, region: RemoteRegion);
@@ -67,6 +65,9 @@ pub trait Endpoint: Send + Sync + 'static {
     /// # Errors
     /// [`FabricError::Unreachable`] if it is known to be, and as [`Endpoint::untracked`].
     fn check(&self, peer: PeerId) -> Result<(), FabricError>;
+
+    /// Whether operations to `peer` that a failed lane took may still be done again, however complete later ones are.
+    fn owes(&self, peer: PeerId) -> bool;
 
     /// Whether operations to `peer` arrive, of which nobody may have the ticket. For whoever shares a communicator
     /// with `peer`: nobody else is concerned.

@@ -235,6 +235,14 @@ unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() 
         Outcome::Forward(reason, bytes) => {
             forwarded(session, (C::NAME, args.comm), reason, bytes, forward)
         }
+        Outcome::Missed(reason) => {
+            let code = forwarded(session, (C::NAME, args.comm), reason, 0, forward);
+            if code != session.host().constants().success {
+                let comm = session.host().comm(args.comm);
+                team_cache::with_made_team(session, comm, Team::miss_operation);
+            }
+            code
+        }
     }
 }
 
@@ -244,6 +252,9 @@ enum Outcome {
     Code(c_int),
     /// The host has it, for this reason; bytes of one block as far as known.
     Forward(&'static str, usize),
+    /// The host has it, for this reason, as the arguments are wrong. If it fails there, this rank has taken no part in
+    /// what the others may be in.
+    Missed(&'static str),
 }
 
 /// Runs the call if it can be run here. All that a collective does in one function, of which there is one for
@@ -268,7 +279,7 @@ unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) 
     {
         return match outcome {
             Ok(()) => Outcome::Code(session.host().constants().success),
-            Err(refusal) => refused::<C>(session, args.root, comm, leave(team, refusal)),
+            Err(refusal) => refused::<C>(session, args.root, comm, leave(team, refusal), true),
         };
     }
     // SAFETY: the caller's contract.
@@ -286,12 +297,14 @@ unsafe fn attempt_any<C: Collective>(
     args: &Args,
     comm: Comm,
 ) -> Outcome {
+    let mut took_part = false;
     let outcome = match C::CHECK(session, args) {
         Ok(checked) => {
             // SAFETY: a communicator in use by this call is not freed meanwhile.
             match unsafe { team_cache::entry(session, &local.handle_cache, comm) } {
                 Some(Entry::Team(team, _)) => {
                     team.begin_call();
+                    let before = team.operation();
                     let call = Call {
                         session,
                         team,
@@ -299,7 +312,14 @@ unsafe fn attempt_any<C: Collective>(
                     };
                     // SAFETY: the arguments were checked as far as MPI can.
                     let outcome = unsafe { C::perform(&call, &checked) };
-                    outcome.map_err(|refusal| leave(team, refusal))
+                    outcome.map_err(|refusal| {
+                        took_part = before.is_none() || team.operation() != before;
+                        let refusal = leave(team, refusal);
+                        if !took_part && matches!(refusal, Refusal::Error(_)) {
+                            team.miss_operation();
+                        }
+                        refusal
+                    })
                 }
                 Some(Entry::Forward(reason)) => {
                     return Outcome::Forward(reason, checked.known_bytes());
@@ -308,20 +328,29 @@ unsafe fn attempt_any<C: Collective>(
             }
         }
         Err(refusal) => {
-            team_cache::count_refused(session, comm);
+            // Other ranks may have it.
+            team_cache::with_made_team(session, comm, Team::begin_call);
             Err(refusal)
         }
     };
     match outcome {
         Ok(()) => Outcome::Code(session.host().constants().success),
-        Err(refusal) => refused::<C>(session, args.root, comm, refusal),
+        Err(refusal) => refused::<C>(session, args.root, comm, refusal, took_part),
     }
 }
 
+/// What becomes of a refused call, of which the operation was one of this rank's if it `took_part`.
 #[cold]
-fn refused<C: Collective>(session: &Session, root: c_int, comm: Comm, refusal: Refusal) -> Outcome {
+fn refused<C: Collective>(
+    session: &Session,
+    root: c_int,
+    comm: Comm,
+    refusal: Refusal,
+    took_part: bool,
+) -> Outcome {
     match refusal {
-        Refusal::Invalid => Outcome::Forward(invalid(session, root, comm), 0),
+        Refusal::Invalid if took_part => Outcome::Forward(invalid(session, root, comm), 0),
+        Refusal::Invalid => Outcome::Missed(invalid(session, root, comm)),
         Refusal::Left(reason) => Outcome::Forward(reason, 0),
         Refusal::Error(error) => Outcome::Code(report(session, comm, C::NAME, &error)),
     }

@@ -214,9 +214,9 @@ impl<'a> Run<'a> {
                 let flags = self.map.segment().flags();
                 let of = self.neighbours.of(of);
                 let reached = tag::has_reached(&flags, of, self.flag_value(phase));
-                Ok((!reached).then_some(Blocked::Node))
+                self.unless_missed((!reached).then_some(of), phase)
             }
-            Step::NodeAwaitAll { phase } => Ok(self.missing(phase).map(|_| Blocked::Node)),
+            Step::NodeAwaitAll { phase } => self.unless_missed(self.missing(phase), phase),
         }
     }
 
@@ -242,6 +242,21 @@ impl<'a> Run<'a> {
         let (flags, wanted) = (self.map.segment().flags(), self.flag_value(phase));
         let is_missing = |rank| !tag::has_reached(&flags, rank, wanted);
         self.neighbours.find(is_missing)
+    }
+
+    /// Waits for `of`, unless it will not come.
+    #[inline]
+    fn unless_missed(
+        &self,
+        of: Option<NodeRank>,
+        phase: u8,
+    ) -> Result<Option<Blocked>, EngineError> {
+        let Some(of) = of else { return Ok(None) };
+        if tag::has_missed(&self.map.segment().flags(), of, self.flag_value(phase)) {
+            let rank = self.map.topology.ranks_of(self.map.node)[of.index()];
+            return Err(EngineError::Mismatch { rank: Some(rank) });
+        }
+        Ok(Some(Blocked::Node))
     }
 
     fn signal(&self, phase: u8) {

@@ -31,6 +31,11 @@ impl Rotation {
         }
     }
 
+    /// Where it is.
+    pub fn place(&self) -> (usize, usize) {
+        (self.next, self.first)
+    }
+
     /// Where the next part of `bytes` bytes begins.
     #[inline]
     pub fn take(&mut self, bytes: usize) -> usize {
@@ -123,6 +128,11 @@ impl Annexes {
             last: [0; GRANULES],
             overtaken: 0,
         }
+    }
+
+    /// Where they are.
+    pub fn place(&self) -> usize {
+        self.next
     }
 
     /// The next part of `bytes` bytes, whole lines.

@@ -37,9 +37,9 @@ pub(crate) fn connect_all(
         true => extend(map, state, blocking_wait)?,
         false => Ok(()),
     };
-    let here = match connect_if(ready, map, state, &peers_of(map.rank), blocking_wait) {
+    let here = match connect_if(ready, map, state, &peers_of(map.rank), blocking_wait)? {
         Ok(()) => true,
-        Err(error @ (EngineError::Fabric(_) | EngineError::Refused { .. })) => {
+        Err(error) => {
             tracing::info!("connecting: {error}");
             // One line for all: where a limit is too low it is for all ranks.
             if map.rank == Rank(0) {
@@ -47,7 +47,6 @@ pub(crate) fn connect_all(
             }
             false
         }
-        Err(error) => return Err(error),
     };
     let everywhere = attempt(blocking_wait, "the other ranks", |keep_on| {
         state.oob().agree_while(here, keep_on)
@@ -131,19 +130,23 @@ pub(crate) fn connect(
     peers: &[Rank],
     blocking_wait: &mut BlockingWait<'_>,
 ) -> Result<(), EngineError> {
-    connect_if(Ok(()), map, state, peers, blocking_wait)
+    connect_if(Ok(()), map, state, peers, blocking_wait)?
 }
 
-/// As [`connect`], of a rank that is `ready`, or else tells its peers that it cannot and returns why.
+/// As [`connect`], of a rank that is `ready`, or else tells its peers that it cannot. Returns why it could not, as far
+/// as its peers know that.
+///
+/// # Errors
+/// What broke an exchange off: peers still wait in it, until this rank says to all that it has given up.
 fn connect_if(
     ready: Result<(), EngineError>,
     map: &Map,
     state: &mut State,
     peers: &[Rank],
     blocking_wait: &mut BlockingWait<'_>,
-) -> Result<(), EngineError> {
+) -> Result<Result<(), EngineError>, EngineError> {
     let Some(rails) = &map.rails else {
-        return ready;
+        return Ok(ready);
     };
     let peers: Vec<Rank> = peers
         .iter()
@@ -152,13 +155,13 @@ fn connect_if(
         .filter(|&peer| state.links[peer.index()].is_none())
         .collect();
     if peers.is_empty() {
-        return ready;
+        return Ok(ready);
     }
     if ready.is_err() {
         let nothing = vec![Vec::new(); peers.len()];
         exchange(state, &peers, &nothing, blocking_wait)?;
         exchange(state, &peers, &nothing, blocking_wait)?;
-        return ready;
+        return Ok(ready);
     }
     let mut ids = Vec::with_capacity(peers.len());
     let mut addresses = Vec::with_capacity(peers.len());
@@ -191,9 +194,10 @@ fn connect_if(
             Err(error) => outcome = Err(error),
         }
     }
-    outcome?;
-    measure::weigh(map, state, &peers);
-    Ok(())
+    if outcome.is_ok() {
+        measure::weigh(map, state, &peers);
+    }
+    Ok(outcome)
 }
 
 /// Sends each of `peers` its part of `outgoing`, and returns what they sent.

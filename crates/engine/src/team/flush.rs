@@ -57,7 +57,9 @@ impl Flush {
             }
             self.posted.pop();
         }
-        Ok(true)
+        // On a lane out of use, the put has gone by another, past what that one owes.
+        let mut links = links.iter().flatten();
+        Ok(!links.any(|link| rails.fabric.owes(link.peer)))
     }
 
     /// Whether it has taken too long.

@@ -107,6 +107,23 @@ impl Team {
         self.calls.store(self.call_number() + 1, Ordering::Relaxed);
     }
 
+    /// The number of the last operation, which a call may not have reached; `None` while another thread is in one.
+    pub fn operation(&self) -> Option<u64> {
+        Some(self.state.take()?.sequence.op())
+    }
+
+    /// This rank has failed in a call without an operation. Others may be in that, and would take its next one for the
+    /// same: from where all find each other on the host goes on.
+    #[cold]
+    pub fn miss_operation(&self) {
+        if let Some(mut state) = self.state.take().map(InUse)
+            && matches!(state.life, Life::InUse)
+            && self.size() > 1
+        {
+            self.break_off(&mut state, &EngineError::Mismatch { rank: None });
+        }
+    }
+
     /// The number of the last call.
     #[inline]
     fn call_number(&self) -> u64 {

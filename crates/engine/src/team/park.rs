@@ -20,7 +20,7 @@ impl Team {
     /// still send, after an error, and if it has no memory.
     pub fn park(&self) -> Option<u64> {
         let mut state = self.state();
-        let identity = self.identity()?;
+        let identity = self.identity_after(&state)?;
         if self.map.rails.is_some() || !matches!(state.life, Life::InUse) {
             return None;
         }
@@ -30,10 +30,17 @@ impl Team {
         Some(identity)
     }
 
-    /// What identifies the team on all its ranks; `None` if it has no memory.
+    /// What identifies the team on all its ranks, if they have counted alike: one that is out of step, unnoticed so far,
+    /// must not find the others on a communicator that has just been made. `None` if it has no memory.
     pub fn identity(&self) -> Option<u64> {
+        self.identity_after(&self.state())
+    }
+
+    fn identity_after(&self, state: &State) -> Option<u64> {
         let segment = self.map.node_memory.as_ref()?.segment.segment();
-        Some(segment.identity(IDENTITY_BITS - 1) << 1 | 1)
+        let bits = IDENTITY_BITS - 1;
+        let mixed = segment.identity(bits) ^ state.sequence.digest() & ((1 << bits) - 1);
+        Some(mixed << 1 | 1)
     }
 
     /// Bytes of memory that a parked team keeps on its node: at most those of its segment, and none before it was used.

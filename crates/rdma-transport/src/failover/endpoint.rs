@@ -3,7 +3,7 @@
 use super::Failover;
 use super::address::Address;
 use super::control_block::{ControlBlock, PEERS};
-use super::pair::{Pair, Phase, Role, Wired};
+use super::pair::{LaneState, Pair, Phase, Role, Wired};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
@@ -99,7 +99,8 @@ impl Failover {
     /// Connects to `peer` with the address that it made for this process; what that came to. Idempotent.
     ///
     /// # Errors
-    /// As [`ferrorail_fabric::Transport::connect`].
+    /// As [`ferrorail_fabric::Transport::connect`]; [`FabricError::Unreachable`] if all lanes of a connected peer have
+    /// failed, which none can bring back.
     pub fn connect(&self, peer: PeerId, address: &[u8]) -> Result<Reach, FabricError> {
         let pair = self.pair(peer)?;
         let unusable = FabricError::BadPeerData {
@@ -109,7 +110,10 @@ impl Failover {
         let mut recovery = pair.recovery.lock();
         if let Some(wired) = pair.wired.get() {
             // Lanes may be in later generations than either side knew when the address was written.
-            return Ok(wired.reach.clone());
+            return match pair.unreachable.get() {
+                Some(_) => Err(self.unreachable(pair)),
+                None => Ok(wired.reach.clone()),
+            };
         }
         pair.host.get_or_init(|| address.host.to_owned());
         let reach = self.inner.connect(Some(peer), address.fabric)?;
@@ -256,6 +260,15 @@ impl Endpoint for Failover {
                 pair.lost.lock().take().map_or(Ok(()), Err)
             }
         }
+    }
+
+    fn owes(&self, peer: PeerId) -> bool {
+        let owes = |state: &LaneState| matches!(state.phase, Phase::Failed(_));
+        self.pair(peer).is_ok_and(|pair| {
+            // Who brings lanes back may hold it for seconds, and knows what they owe.
+            let recovery = pair.recovery.try_lock();
+            recovery.is_none_or(|recovery| recovery.lanes.iter().any(owes))
+        })
     }
 
     fn untracked(&self, peer: PeerId) -> Result<(), FabricError> {

@@ -92,6 +92,8 @@ pub(super) struct Recovery {
     pub probes: [Probe; RAILS_MAX],
     /// Which lanes in use do not deliver.
     pub detector: Detector,
+    /// Whether it is among the pairs whose detectors probe.
+    pub is_counted: bool,
     pub tickets: [Tickets; RAILS_MAX],
 }
 
@@ -280,6 +282,7 @@ impl Pair {
                 lanes: Default::default(),
                 probes: Default::default(),
                 detector,
+                is_counted: false,
                 tickets: Default::default(),
             }),
             unreachable: OnceLock::new(),

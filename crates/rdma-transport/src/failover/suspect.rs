@@ -117,7 +117,6 @@ impl Failover {
     }
 
     pub(super) fn tell_detector(&self, pair: &Pair, recovery: &mut Recovery, event: Event) {
-        let was_probing = recovery.detector.is_probing();
         let mut next = Some(event);
         while let Some(event) = next {
             let action = recovery
@@ -125,11 +124,14 @@ impl Failover {
                 .handle(event, self.clock.now() - self.opened);
             next = action.and_then(|action| self.act(pair, recovery, action));
         }
-        match (was_probing, recovery.detector.is_probing()) {
+        // What an action led to may have been told within, and counted there.
+        let is_probing = recovery.detector.is_probing();
+        match (recovery.is_counted, is_probing) {
             (false, true) => self.probing.fetch_add(1, Ordering::Relaxed),
             (true, false) => self.probing.fetch_sub(1, Ordering::Relaxed),
             _ => 0,
         };
+        recovery.is_counted = is_probing;
     }
 
     /// Does `action`; what the detector has to know of it.

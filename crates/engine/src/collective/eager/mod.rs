@@ -110,7 +110,10 @@ pub(super) fn take_place<S, R>(
     let (op, slot, annex) = state.sequence.next_eager(request);
     let tag = tag(op, call.collective, call.root, call.bytes);
     Place {
-        op: with_annex(tag, annex.is_some()),
+        op: with_annex(
+            tag,
+            annex.is_some() || crate::choice::by_length(call.collective),
+        ),
         slot,
         annex: annex.unwrap_or(0),
     }

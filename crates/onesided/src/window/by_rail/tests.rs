@@ -62,6 +62,9 @@ impl Endpoint for Narrow {
             self.registered.fetch_sub(1, Ordering::Relaxed);
         }
     }
+    fn abandon(&self, region: LocalRegion) {
+        self.deregister(region);
+    }
     fn release(&self, _peer: PeerId, _region: RemoteRegion) {}
     unsafe fn post(
         &self,
@@ -102,6 +105,9 @@ impl Endpoint for Narrow {
     fn check(&self, _peer: PeerId) -> Result<(), FabricError> {
         self.checked.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+    fn owes(&self, _peer: PeerId) -> bool {
+        false
     }
     fn untracked(&self, _peer: PeerId) -> Result<(), FabricError> {
         Ok(())
