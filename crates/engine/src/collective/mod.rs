@@ -225,8 +225,8 @@ fn wait_for_channel(map: &Map, state: &mut State, needed: u64) -> Result<(), Eng
     Ok(())
 }
 
-/// How often who waits in [`wait_for_channel`] is woken up, in operations.
-const RING_INTERVAL: u64 = 4;
+/// How often who waits in [`wait_for_channel`] is woken up, in operations: odd, as some calls take four numbers.
+const RING_INTERVAL: u64 = 5;
 
 /// Says on the node that this rank has finished the last operation. After each, also of those that
 /// make one call together: a rank may be a ring ahead within one.

@@ -13,6 +13,7 @@ mod put;
 mod ready_to_receive;
 mod registered;
 mod shared_copy;
+mod signals;
 mod span;
 pub(crate) mod staged;
 mod user;
@@ -32,7 +33,6 @@ use crate::team::map::Map;
 use crate::team::state::State;
 use checked::Checking;
 use ferrorail_base::{NodeRank, Rank};
-use ferrorail_coll::schedule::PHASE_MAX;
 use ferrorail_coll::{Schedule, Slot, Step};
 use ferrorail_fabric::Endpoint;
 use ferrorail_fabric::stripe::{Chunk, flag_parts};
@@ -210,13 +210,8 @@ impl<'a> Run<'a> {
                 self.signal(phase);
                 Ok(None)
             }
-            Step::NodeAwait { of, phase } => {
-                let flags = self.map.segment().flags();
-                let of = self.neighbours.of(of);
-                let reached = tag::has_reached(&flags, of, self.flag_value(phase));
-                self.unless_missed((!reached).then_some(of), phase)
-            }
-            Step::NodeAwaitAll { phase } => self.unless_missed(self.missing(phase), phase),
+            Step::NodeAwait { of, phase } => self.await_signal(of, phase),
+            Step::NodeAwaitAll { phase } => self.await_signals(phase),
         }
     }
 
@@ -228,42 +223,6 @@ impl<'a> Run<'a> {
         } else {
             self.op
         }
-    }
-
-    /// Values of node flags rise over operations and, within one, over phases.
-    fn flag_value(&self, phase: u8) -> u64 {
-        debug_assert!(phase <= PHASE_MAX);
-        self.op << 8 | u64::from(phase)
-    }
-
-    /// A rank of the node, or domain, that has not signalled `phase` yet.
-    #[inline]
-    fn missing(&self, phase: u8) -> Option<NodeRank> {
-        let (flags, wanted) = (self.map.segment().flags(), self.flag_value(phase));
-        let is_missing = |rank| !tag::has_reached(&flags, rank, wanted);
-        self.neighbours.find(is_missing)
-    }
-
-    /// Waits for `of`, unless it will not come.
-    #[inline]
-    fn unless_missed(
-        &self,
-        of: Option<NodeRank>,
-        phase: u8,
-    ) -> Result<Option<Blocked>, EngineError> {
-        let Some(of) = of else { return Ok(None) };
-        if tag::has_missed(&self.map.segment().flags(), of, self.flag_value(phase)) {
-            let rank = self.map.topology.ranks_of(self.map.node)[of.index()];
-            return Err(EngineError::Mismatch { rank: Some(rank) });
-        }
-        Ok(Some(Blocked::Node))
-    }
-
-    fn signal(&self, phase: u8) {
-        let segment = self.map.segment();
-        let value = self.flag_value(phase);
-        tag::signal(&segment.flags(), self.map.node_rank, value);
-        segment.doorbell().ring();
     }
 
     /// How many chunks the message of `slot` has, if chunk `chunk` of it has arrived with `tag`.

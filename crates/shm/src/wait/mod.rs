@@ -22,6 +22,8 @@ mod doorbell;
 #[cfg_attr(loom, path = "futex_loom.rs")]
 mod futex;
 #[cfg(not(loom))]
+mod policy;
+#[cfg(not(loom))]
 mod waiter;
 
 #[cfg(not(loom))]
@@ -30,4 +32,6 @@ pub use cores::Cores;
 pub use descriptors::sleep_on;
 pub use doorbell::{Doorbell, Ticket};
 #[cfg(not(loom))]
-pub use waiter::{WaitPolicy, Waiter};
+pub use policy::WaitPolicy;
+#[cfg(not(loom))]
+pub use waiter::Waiter;

@@ -1,76 +1,22 @@
 //! The waiting ladder: spin, yield, sleep, with the host's progress poked on the way.
 
-use super::{Doorbell, Ticket};
+use super::policy::SPINS;
+use super::{Doorbell, Ticket, WaitPolicy};
 use ferrorail_base::sync::{assert_unlocked, spin_loop};
 use std::time::{Duration, Instant};
 
-/// How patient each rung of the ladder is. A constant of the job's placement, not of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WaitPolicy {
-    /// Polls with a spin hint before anything else; 0 where ranks outnumber cores.
-    pub spin: u32,
-    /// Polls before a yield where ranks share cores and nobody else on this one can go on ([`Cores`](super::Cores)).
-    pub spin_idle: u32,
-    /// How long to poll with yields before sleeping. Where ranks outnumber cores, a yield hands the
-    /// core to a rank that has work, while a sleep costs two context switches and a timer: with 8
-    /// ranks on 2 cores sleeping early makes every operation slower.
-    pub yields: Duration,
-    /// Idle steps between pokes of the host's progress while yielding. Sleeping pokes every time.
-    pub poke_every: u32,
-    /// Longest single sleep: bounds both the host's starvation and a lost wake-up.
-    pub sleep: Duration,
-    /// A nap is at most one of so many parts of what has been waited: nobody ends it, so it makes the
-    /// wait that much longer. So is a sleep of more than a millisecond, as the host may be awaited elsewhere.
-    pub nap_share: u32,
-}
-
-// Measured with `cargo run --release -p ferrorail-shm --example wait_policy` on 2 cores. An 8-byte
-// exchange of 2 ranks takes 0.06 us with 200 spins or more and 0.25 us with none; when other work
-// takes one of the cores, every spin is lost time, 2000 of them ten times as much as 200. For 8
-// ranks it takes 5 to 10 us with 20 us of yields or more, 31 us with none, and 150 us and more once
-// ranks spin.
-
-/// Polls before the first yield where every rank has a core: 10 to 20 us, above the latency of a
-/// rail and about what being scheduled away and back costs.
-const SPINS: u32 = 200;
-/// Polls of a rank whose core nobody else can use: they take about as long as the two switches that they may save.
-const SPINS_IDLE: u32 = 50;
 /// Spins between looks at the clock and the host, in a spin that is so long.
 const SPINS_PER_LOOK: u32 = 1024;
-const YIELDS: Duration = Duration::from_millis(1);
-const POKE_EVERY: u32 = 32;
-/// A rank that waits for a second wakes some 300 times, which takes 5 to 8 ms of a core; with sleeps of 1 ms, 20 ms.
-const SLEEP: Duration = Duration::from_millis(4);
 /// A sleep on a doorbell is at least so long, if nobody rings.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 /// Yields before the first look at the clock: where ranks share cores most waits end at the first.
 const UNTIMED_YIELDS: u32 = 8;
 /// A nap is at least so long.
 const NAP_MIN: Duration = Duration::from_micros(20);
-const NAP_SHARE: u32 = 16;
 /// When who waits first looks whether its peers are alive, and mean the same call.
 const FIRST_CHECK: Duration = Duration::from_millis(100);
 /// When it looks again: after as long as it has waited, but no later than this.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-
-impl WaitPolicy {
-    /// The policy for `local_ranks` ranks that share `cores` cores ([`cores_of`](crate::cores_of)
-    /// counts them); `spin` is the user's `FERRORAIL_SPIN`, `None` for automatic.
-    pub fn for_host(local_ranks: u32, cores: u32, spin: Option<u32>) -> Self {
-        let (automatic, idle) = match local_ranks > cores {
-            true => (0, SPINS_IDLE),
-            false => (SPINS, 0),
-        };
-        Self {
-            spin: spin.unwrap_or(automatic),
-            spin_idle: if spin.is_some() { 0 } else { idle },
-            yields: YIELDS,
-            poke_every: POKE_EVERY,
-            sleep: SLEEP,
-            nap_share: NAP_SHARE,
-        }
-    }
-}
 
 /// The last rung of the ladder.
 enum Rung<'a, 'b> {
@@ -259,6 +205,7 @@ fn yield_core() {
 
 #[cfg(test)]
 mod tests {
+    use super::super::policy::{NAP_SHARE, SLEEP};
     use super::*;
     use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
 
