@@ -63,7 +63,7 @@ macro_rules! call_next {
             // SAFETY: the address is that of a function of this name, hence of this signature; the
             // arguments are passed on as they came.
             Some(address) => unsafe {
-                std::mem::transmute::<usize, unsafe extern "C" fn($($ty),*) -> $ret>(address)(
+                std::mem::transmute::<usize, unsafe extern "C-unwind" fn($($ty),*) -> $ret>(address)(
                     $($argument),*
                 )
             },

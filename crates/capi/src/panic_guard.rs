@@ -9,27 +9,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// it came in a register).
 #[inline]
 pub fn guard(comm: Option<usize>, call: impl FnOnce() -> c_int) -> c_int {
-    // Nothing of `call` is used after a panic; teams mark themselves broken.
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(code) => code,
-        Err(_) => after_panic(comm),
-    }
+    guarded(call).unwrap_or_else(|| after_panic(comm))
 }
 
-/// The standard hook has printed the panic's message already.
+/// Runs `call`; `None` after a panic, which [`after_panic`] reports. An exception of another language cannot pass: what
+/// may call the program's error handlers, which may throw one, is to be called outside.
+#[inline]
+pub fn guarded<R>(call: impl FnOnce() -> R) -> Option<R> {
+    // Nothing of `call` is used after a panic; teams mark themselves broken.
+    catch_unwind(AssertUnwindSafe(call)).ok()
+}
+
+/// Reports a panic, of which the standard hook has printed the message already.
 #[cold]
-fn after_panic(comm: Option<usize>) -> c_int {
-    catch_unwind(|| {
-        let host = &runtime::get()?.host;
-        let class = host.constants().errors.intern;
-        if let Some(comm) = comm {
-            host.call_error_handler(host.comm(comm), class);
-        }
-        Some(class)
-    })
-    .ok()
-    .flatten()
-    .unwrap_or(Constants::of(AbiKind::OpenMpi).errors.intern)
+pub fn after_panic(comm: Option<usize>) -> c_int {
+    let Some(Some(runtime)) = guarded(runtime::get) else {
+        return Constants::of(AbiKind::OpenMpi).errors.intern;
+    };
+    let host = &runtime.host;
+    let class = host.constants().errors.intern;
+    if let Some(comm) = comm {
+        host.call_error_handler(host.comm(comm), class);
+    }
+    class
 }
 
 #[cfg(test)]

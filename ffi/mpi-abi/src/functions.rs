@@ -38,12 +38,12 @@ macro_rules! functions {
         optional { $($opt:ident = $opt_symbol:literal ($($opt_arg:ty),*);)* }
     ) => {
         /// Entry points of the host MPI (MPI 4.1), named as there without `PMPI_`. Those that are
-        /// `None` are not in every supported library.
+        /// `None` are not in every supported library. Error handlers of the program run in them, and may throw.
         #[derive(Debug)]
         #[expect(missing_docs, reason = "the names are the standard's")]
         pub struct Functions {
-            $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
-            $(pub $opt: Option<unsafe extern "C" fn($($opt_arg),*) -> c_int>,)*
+            $(pub $name: unsafe extern "C-unwind" fn($($arg),*) $(-> $ret)?,)*
+            $(pub $opt: Option<unsafe extern "C-unwind" fn($($opt_arg),*) -> c_int>,)*
         }
 
         impl Functions {

@@ -20,6 +20,7 @@ pub use vector::{Allgatherv, Alltoallv, Gatherv, Scatterv};
 
 use crate::error::{CallError, report};
 use crate::lifetime;
+use crate::panic_guard::{after_panic, guarded};
 use crate::reason;
 use crate::session::Session;
 use crate::team_cache::{self, Entry};
@@ -223,15 +224,33 @@ pub unsafe fn run<C: Collective>(args: &Args, forward: &impl Fn() -> c_int) -> c
 /// As [`run`].
 #[inline]
 unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() -> c_int) -> c_int {
-    let Some(session) = lifetime::session_of(local) else {
-        return forward();
-    };
-    if local.is_handed(C::NAME, args.comm, args) {
-        return forward();
+    let decided = guarded(|| {
+        let session = lifetime::session_of(local)?;
+        if local.is_handed(C::NAME, args.comm, args) {
+            return None;
+        }
+        // SAFETY: the caller's contract.
+        Some((session, unsafe { attempt::<C>(session, local, args) }))
+    });
+    match decided {
+        Some(Some((_, Outcome::Code(code)))) => code,
+        Some(Some((session, outcome))) => by_the_host::<C>(session, outcome, args, forward),
+        Some(None) => forward(),
+        None => after_panic(Some(args.comm)),
     }
-    // SAFETY: the caller's contract.
-    match unsafe { attempt::<C>(session, local, args) } {
+}
+
+/// What the host does, which may call the program's error handler.
+#[cold]
+fn by_the_host<C: Collective>(
+    session: &Session,
+    outcome: Outcome,
+    args: &Args,
+    forward: &impl Fn() -> c_int,
+) -> c_int {
+    match outcome {
         Outcome::Code(code) => code,
+        Outcome::Failed(error) => report(session, session.host().comm(args.comm), C::NAME, &error),
         Outcome::Forward(reason, bytes) => {
             forwarded(session, (C::NAME, args.comm), reason, bytes, forward)
         }
@@ -250,6 +269,8 @@ unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() 
 enum Outcome {
     /// It returns this.
     Code(c_int),
+    /// The communicator's error handler is told, and it returns what that is told.
+    Failed(Box<CallError>),
     /// The host has it, for this reason; bytes of one block as far as known.
     Forward(&'static str, usize),
     /// The host has it, for this reason, as the arguments are wrong. If it fails there, this rank has taken no part in
@@ -352,7 +373,7 @@ fn refused<C: Collective>(
         Refusal::Invalid if took_part => Outcome::Forward(invalid(session, root, comm), 0),
         Refusal::Invalid => Outcome::Missed(invalid(session, root, comm)),
         Refusal::Left(reason) => Outcome::Forward(reason, 0),
-        Refusal::Error(error) => Outcome::Code(report(session, comm, C::NAME, &error)),
+        Refusal::Error(error) => Outcome::Failed(error),
     }
 }
 

@@ -8,7 +8,6 @@ use crate::collective::{
     Scatterv, Table,
 };
 use crate::next::MISSING;
-use crate::panic_guard::guard;
 use libc::{c_int, c_void};
 use std::ptr;
 
@@ -18,10 +17,8 @@ use std::ptr;
 /// As [`collective::run`].
 #[inline(always)]
 unsafe fn run<C: Collective>(args: &Args, forward: &impl Fn() -> c_int) -> c_int {
-    guard(Some(args.comm), || {
-        // SAFETY: the caller's contract.
-        unsafe { collective::run::<C>(args, forward) }
-    })
+    // SAFETY: the caller's contract.
+    unsafe { collective::run::<C>(args, forward) }
 }
 
 /// The ranks that arrays of counts have entries for.

@@ -4,7 +4,6 @@
 use super::export_both;
 use super::narrow::{Handler, Peers, Received, Sent};
 use crate::collective;
-use crate::panic_guard::guard;
 use libc::c_void;
 
 type Pointer = *const c_void;
@@ -14,7 +13,7 @@ macro_rules! forwarded {
     ($($label:literal $peers:ident: $name:ident $large:ident ($($arg:ident: $ty:ty),*);)*) => {
         export_both! { $(
             $name $large ($($arg: $ty,)* comm: usize), Peers::$peers(comm), Handler::Comm(comm),
-            |forward| guard(Some(comm), || collective::count_and_forward($label, comm, forward));
+            |forward| collective::count_and_forward($label, comm, forward);
         )* }
     };
 }

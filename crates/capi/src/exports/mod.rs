@@ -18,7 +18,8 @@ mod window;
 
 pub use caller::leave_alone;
 
-/// Defines `MPI_*` and `PMPI_*` of one function. In its body, `$forward` calls the next library's
+/// Defines `MPI_*` and `PMPI_*` of one function, through which an exception of the program's error handler may pass. In its
+/// body, `$forward` calls the next library's
 /// function of the same name; where there is none it is `$missing`.
 macro_rules! export {
     ($name:ident ($($arg:ident: $ty:ty),* $(,)?), else $missing:expr, |$forward:ident| $body:expr) => {
@@ -27,7 +28,7 @@ macro_rules! export {
         /// # Safety
         /// As in C.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) -> libc::c_int {
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> libc::c_int {
             static NEXT: $crate::next::Next = $crate::next::Next::new(stringify!($name));
             let $forward = move || {
                 $crate::next::call_next!(
@@ -39,7 +40,7 @@ macro_rules! export {
         const _: () = {
             static NEXT: $crate::next::Next =
                 $crate::next::Next::new(concat!("P", stringify!($name)));
-            unsafe extern "C" fn taken($($arg: $ty),*) -> libc::c_int {
+            unsafe extern "C-unwind" fn taken($($arg: $ty),*) -> libc::c_int {
                 let $forward = move || {
                     $crate::next::call_next!(
                         NEXT, ($($arg => $ty),*) -> libc::c_int, else $missing
@@ -47,7 +48,7 @@ macro_rules! export {
                 };
                 $body
             }
-            unsafe extern "C" fn passed($($arg: $ty),*) -> libc::c_int {
+            unsafe extern "C-unwind" fn passed($($arg: $ty),*) -> libc::c_int {
                 $crate::next::call_next!(
                     NEXT, ($($arg => $ty),*) -> libc::c_int, else $missing
                 )

@@ -8,6 +8,7 @@ use super::info_keys;
 use crate::collective::forwarded;
 use crate::error::{CallError, Wrong, report_window};
 use crate::lifetime;
+use crate::panic_guard::{after_panic, guarded};
 use crate::reason;
 use crate::session::Session;
 use crate::team_cache;
@@ -71,18 +72,21 @@ pub struct NewWindow {
 /// # Safety
 /// The program's arguments.
 pub unsafe fn create(args: &NewWindow, forward: impl FnOnce() -> c_int) -> c_int {
-    let Some(session) = lifetime::session() else {
-        return forward();
-    };
     let name = args.allocation.maker();
-    if thread::with_local(|local| local.is_handed(name, args.comm, args)) {
-        return forward();
-    }
-    let comm = session.host().comm(args.comm);
-    // SAFETY: the caller's contract.
-    match unsafe { try_create(session, comm, args) } {
-        Ok(()) => session.host().constants().success,
-        Err(why) => forwarded(session, (name, args.comm), why, 0, forward),
+    let decided = guarded(|| {
+        let session = lifetime::session()?;
+        if thread::with_local(|local| local.is_handed(name, args.comm, args)) {
+            return None;
+        }
+        let comm = session.host().comm(args.comm);
+        // SAFETY: the caller's contract.
+        Some((session, unsafe { try_create(session, comm, args) }))
+    });
+    match decided {
+        Some(Some((session, Ok(())))) => session.host().constants().success,
+        Some(Some((session, Err(why)))) => forwarded(session, (name, args.comm), why, 0, forward),
+        Some(None) => forward(),
+        None => after_panic(Some(args.comm)),
     }
 }
 

@@ -26,6 +26,7 @@ pub use synchronise::{at, fence, lock, lock_all, post, start, test};
 use crate::collective;
 use crate::error::{CallError, report_window};
 use crate::lifetime;
+use crate::panic_guard::{after_panic, guarded};
 use crate::reason;
 use crate::session::Session;
 use crate::thread::{self, Local};
@@ -59,20 +60,25 @@ unsafe fn run_on(
     forward: impl FnOnce() -> c_int,
     call: impl FnOnce(&Session, &Entry) -> Result<(), CallError>,
 ) -> c_int {
-    let Some(session) = lifetime::session_of(local) else {
-        return forward();
-    };
-    let handle = session.host().window(window);
-    // SAFETY: the caller's contract.
-    let Some(entry) = (unsafe { find(&local.recent_windows, handle) }) else {
-        return {
+    let decided = guarded(|| {
+        let session = lifetime::session_of(local)?;
+        let handle = session.host().window(window);
+        // SAFETY: the caller's contract.
+        let entry = unsafe { find(&local.recent_windows, handle) };
+        Some((session, handle, entry.map(|entry| call(session, entry))))
+    });
+    // The rest may call the program's error handler.
+    match decided {
+        Some(Some((session, _, Some(Ok(()))))) => session.host().constants().success,
+        Some(Some((session, handle, Some(Err(error))))) => {
+            report_window(session, handle, name, &error)
+        }
+        Some(Some((session, handle, None))) => {
             let why = why_not_ours(session, handle);
             collective::forwarded(session, (name, handle.0), why, 0, forward)
-        };
-    };
-    match call(session, entry) {
-        Ok(()) => session.host().constants().success,
-        Err(error) => report_window(session, handle, name, &error),
+        }
+        Some(None) => forward(),
+        None => after_panic(None),
     }
 }
 

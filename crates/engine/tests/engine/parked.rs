@@ -37,7 +37,7 @@ fn a_parked_team_serves_other_communicators() {
             let identity = team.park().expect("intact, on one node");
             assert_eq!(team.park(), None, "nobody uses it");
             assert!(team.barrier().is_err(), "nobody uses it");
-            identities.lock().push(identity);
+            identities.lock().push((number, identity));
             team.adopt(Box::new(oob));
             use_it(&team, 1000 * number as u64);
             assert!(team.any(team.rank() == Rank(2)).expect("an exchange"));
@@ -46,7 +46,36 @@ fn a_parked_team_serves_other_communicators() {
     });
     let identities = identities.lock().clone();
     assert_eq!(identities.len(), 3 * SIZE as usize);
-    assert!(identities.iter().all(|identity| *identity == identities[0]));
+    for number in 0..3 {
+        let mut same = identities.iter().filter(|(of, _)| *of == number);
+        let (_, first) = same.next().expect("one of each rank");
+        assert!(same.all(|(_, identity)| identity == first), "{number}");
+    }
+}
+
+/// Who has counted otherwise must not meet the others on a communicator that has just been made.
+#[test]
+fn a_rank_that_is_out_of_step_does_not_find_the_parked_team_of_the_others() {
+    let context = Context::new(settings(SIZE, 1), Box::new(NoHost));
+    let identities = Mutex::new(Vec::new());
+    on_worlds(SIZE, 1, |mut oobs| {
+        let team = Team::create(&context, context.settings(), Box::new(oobs.remove(0)));
+        let team = team.expect("a team");
+        let mut value = 0u64;
+        // Rank 1 is the root of another broadcast, which waits for nobody.
+        for _ in 0..if team.rank() == Rank(1) { 2 } else { 1 } {
+            let address = (&raw mut value).cast();
+            // SAFETY: the value is live, and as long as it says.
+            unsafe { team.bcast(address, 8, Rank(1)) }.expect("a broadcast");
+        }
+        let identity = team.park().expect("intact, on one node");
+        identities.lock().push((team.rank(), identity));
+    });
+    let identities = identities.lock();
+    let of = |rank: u32| identities.iter().find(|(of, _)| *of == Rank(rank));
+    let of = |rank: u32| of(rank).expect("one of each rank").1;
+    assert_eq!(of(0), of(2));
+    assert_ne!(of(0), of(1));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::ptr;
 /// Makes a window.
 fn make(args: &NewWindow, forward: impl Fn() -> c_int) -> c_int {
     // SAFETY: the program's arguments.
-    guard(Some(args.comm), || unsafe { window::create(args, forward) })
+    unsafe { window::create(args, forward) }
 }
 
 export!(MPI_Win_free(win: Out), else MISSING, |forward| {

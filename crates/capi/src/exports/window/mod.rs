@@ -5,7 +5,6 @@ mod operation;
 mod synchronise;
 
 use crate::error::CallError;
-use crate::panic_guard::guard;
 use crate::session::Session;
 use crate::window::{self, Entry};
 use libc::{c_int, c_void};
@@ -24,10 +23,8 @@ unsafe fn run(
     forward: impl FnOnce() -> c_int,
     call: impl FnOnce(&Session, &Entry) -> Result<(), CallError>,
 ) -> c_int {
-    guard(None, || {
-        // SAFETY: the caller's contract.
-        unsafe { window::run(name, win, forward, call) }
-    })
+    // SAFETY: the caller's contract.
+    unsafe { window::run(name, win, forward, call) }
 }
 
 /// Defines functions that act on the window `$win` among their arguments.
