@@ -8,7 +8,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum ShmError {
     /// The size cannot exist in this address space.
-    #[error("a shared segment of {bytes} bytes cannot exist; FERRORAIL_SCRATCH makes it smaller")]
+    #[error(
+        "a shared segment of {bytes} bytes cannot exist; a smaller FERRORAIL_SCRATCH takes less for a communicator"
+    )]
     TooLarge {
         /// Bytes asked for.
         bytes: u64,
@@ -118,13 +120,13 @@ pub enum ShmError {
 fn allocation_hint(source: &io::Error, place: &str) -> &'static str {
     match source.raw_os_error() {
         Some(libc::EFBIG) => {
-            "; `ulimit -f` limits the length of files, a smaller FERRORAIL_SCRATCH needs less"
+            "; `ulimit -f` limits the length of files, a smaller FERRORAIL_SCRATCH takes less for a communicator"
         }
         Some(libc::ENOSPC | libc::ENOMEM | libc::EDQUOT) if place == "a memfd" => {
-            "; a smaller FERRORAIL_SCRATCH needs less"
+            "; a smaller FERRORAIL_SCRATCH takes less for a communicator"
         }
         Some(libc::ENOSPC | libc::ENOMEM | libc::EDQUOT) => {
-            "; FERRORAIL_SHM=memfd does not use it, a smaller FERRORAIL_SCRATCH needs less"
+            "; FERRORAIL_SHM=memfd does not use it, a smaller FERRORAIL_SCRATCH takes less for a communicator"
         }
         _ => "",
     }
