@@ -1,7 +1,7 @@
 //! Making and freeing windows (MPI 4.1, section 12.2).
 
 use super::attributes::{self, Attributes};
-use super::entry::{Entry, find, forget, remember};
+use super::entry::{self, Entry, forget, remember};
 use super::handle;
 use super::hints::Hints;
 use super::info_keys;
@@ -201,9 +201,7 @@ pub unsafe fn free(window: *mut c_void, forward: impl FnOnce() -> c_int) -> c_in
     if thread::with_local(|local| local.is_handed(FREE, handle.0, &handle)) {
         return forward();
     }
-    // SAFETY: nobody else frees it meanwhile.
-    let found = thread::with_local(|local| unsafe { find(&local.recent_windows, handle) });
-    let Some(entry) = found else {
+    let Some(entry) = entry::hold(handle) else {
         let why = super::why_not_ours(session, handle);
         return forwarded(session, (FREE, handle.0), why, 0, forward);
     };
@@ -214,7 +212,7 @@ pub unsafe fn free(window: *mut c_void, forward: impl FnOnce() -> c_int) -> c_in
         let _in_host_call = InHostCall::enter(FREE, handle.0, &handle);
         forward()
     };
-    drop(forget(handle));
+    forget(&entry);
     code
 }
 

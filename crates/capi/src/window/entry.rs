@@ -49,13 +49,28 @@ pub(super) unsafe fn find<'a>(handle_cache: &HandleCache<Entry>, handle: Win) ->
     Some(unsafe { &*entry })
 }
 
-/// Puts a window into use.
+/// [`find`], for a caller that keeps the window.
+pub(super) fn hold(handle: Win) -> Option<Arc<Entry>> {
+    Some(Arc::clone(&WINDOWS.lock().as_ref()?.get(&handle.0)?.1))
+}
+
+/// Puts a window into use. Its handle may still be known for one that another thread is freeing: a host gives
+/// handles away again before that thread can [`forget`] it.
 pub(super) fn remember(entry: Entry) {
     let number = MADE.fetch_add(1, Ordering::Relaxed);
-    let mut windows = WINDOWS.lock();
-    windows
-        .get_or_insert_default()
-        .insert(entry.handle.0, (number, Arc::new(entry)));
+    let made = (number, Arc::new(entry));
+    let before = {
+        let mut windows = WINDOWS.lock();
+        let before = windows
+            .get_or_insert_default()
+            .insert(made.1.handle.0, made);
+        if before.is_some() {
+            GENERATION.fetch_add(1, Ordering::Release);
+        }
+        before
+    };
+    // Not under the lock: taking a window down may wait.
+    drop(before);
 }
 
 /// Acquisitions of locks by this process on the window that came in a register, and their remote
@@ -68,11 +83,17 @@ pub fn lock_messages(session: &Session, window: usize) -> Option<(u64, u64)> {
     Some((acquired, counters.lock_messages.load(Ordering::Relaxed)))
 }
 
-/// Takes a window out of use; whoever drops the result takes it down.
-pub(super) fn forget(handle: Win) -> Option<Arc<Entry>> {
-    let entry = WINDOWS.lock().as_mut()?.remove(&handle.0);
+/// Takes a window out of use that the host has freed; whoever drops `entry` takes it down. The handle may mean another
+/// window by now, which stays.
+pub(super) fn forget(entry: &Arc<Entry>) {
+    let mut windows = WINDOWS.lock();
+    if let Some(windows) = windows.as_mut()
+        && let Some((_, known)) = windows.get(&entry.handle.0)
+        && Arc::ptr_eq(known, entry)
+    {
+        windows.remove(&entry.handle.0);
+    }
     GENERATION.fetch_add(1, Ordering::Release);
-    Some(entry?.1)
 }
 
 /// Takes down what the program did not free, in the order in which it was made: the same on all ranks.
