@@ -22,7 +22,12 @@ pub struct Local {
     pub recent_kernel: RecentKernel,
     /// What it accumulated last.
     pub recent_update: Cell<Option<PlainUpdate>>,
+    /// Calls on windows that it has made.
+    window_calls: Cell<u8>,
 }
+
+/// Calls on windows between two of which the host is driven. Divides the counter's range.
+const WINDOW_CALLS: u8 = 64;
 
 /// A loop, with the handles of the operation and the type that it is for, as they came in registers: predefined ones, which
 /// mean the same for ever.
@@ -58,6 +63,7 @@ thread_local! {
             recent_windows: HandleCache::new(),
             recent_kernel: RecentKernel(Cell::new(None)),
             recent_update: Cell::new(None),
+            window_calls: Cell::new(0),
         }
     };
 }
@@ -77,6 +83,15 @@ impl Local {
     #[inline]
     pub fn is_inside(&self) -> bool {
         self.busy.get() == Busy::Inside
+    }
+
+    /// Counts a call on a window. Whether it is time to drive the host: most of these calls do not wait, and a program may
+    /// make nothing but them until something else has arrived, by a message that needs the host's progress here.
+    #[inline(always)]
+    pub fn is_host_due(&self) -> bool {
+        let calls = self.window_calls.get().wrapping_add(1);
+        self.window_calls.set(calls);
+        calls.is_multiple_of(WINDOW_CALLS)
     }
 
     /// Whether the call `name` on `handle`, which has the variable `of_call` on its stack, is a part of one that was handed on

@@ -208,6 +208,12 @@ impl Context {
         })
     }
 
+    /// Drives the host MPI's progress a little, for calls that do not wait.
+    #[cold]
+    pub fn drive_host(&self) {
+        self.host.poke();
+    }
+
     /// Says which processes of the job run on this host, before any team is made: all of them share its cores, also with
     /// teams that they are not in. Unless it is said, a team knows of its own ranks.
     pub fn know_neighbours(&self, mut pids: Vec<u32>) {

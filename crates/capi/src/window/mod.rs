@@ -65,7 +65,12 @@ unsafe fn run_on(
         let handle = session.host().window(window);
         // SAFETY: the caller's contract.
         let entry = unsafe { find(&local.recent_windows, handle) };
-        Some((session, handle, entry.map(|entry| call(session, entry))))
+        let outcome = entry.map(|entry| call(session, entry));
+        // Behind the call, which leaves no lock of ours taken.
+        if local.is_host_due() {
+            session.context.drive_host();
+        }
+        Some((session, handle, outcome))
     });
     // The rest may call the program's error handler.
     match decided {
