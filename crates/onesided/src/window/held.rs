@@ -1,7 +1,27 @@
 //! What this rank has of a target's lock, in a byte that operations only look at.
 
 use crate::lock::Mode;
-use ferrorail_base::sync::{AtomicU8, Ordering};
+use ferrorail_base::sync::{AtomicU8, Mutex, Ordering};
+use std::sync::{Arc, Weak};
+
+/// What this process has, by window and target. A lock of another window is looked for only where one cannot be had at once.
+static OF_WINDOWS: Mutex<Vec<Weak<[HeldCell]>>> = Mutex::new(Vec::new());
+
+/// What is held of the targets of a new window: nothing.
+pub(super) fn of_window(targets: usize) -> Arc<[HeldCell]> {
+    let cells: Arc<[HeldCell]> = (0..targets).map(|_| HeldCell::new()).collect();
+    let mut windows = OF_WINDOWS.lock();
+    windows.retain(|window| window.strong_count() > 0);
+    windows.push(Arc::downgrade(&cells));
+    cells
+}
+
+/// Whether this process has the lock of some target, of whatever window.
+pub(super) fn holds_any() -> bool {
+    let windows = OF_WINDOWS.lock();
+    let mut windows = windows.iter().filter_map(Weak::upgrade);
+    windows.any(|cells| cells.iter().any(|held| held.get().is_ready()))
+}
 
 /// What this rank has of a target's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,5 +155,13 @@ mod tests {
             }
         }
         assert!(!Held::NOTHING.is_ready() && !Held::NOTHING.is_wanted());
+    }
+
+    #[test]
+    fn a_lock_of_another_window_counts() {
+        let (_first, second) = (of_window(2), of_window(3));
+        second[1].set(Held::wanted(Mode::Shared));
+        second[2].set(Held::acquired(Mode::Shared));
+        assert!(holds_any());
     }
 }

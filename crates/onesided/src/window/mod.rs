@@ -175,7 +175,7 @@ pub struct Window<F: Endpoint> {
     /// What of `active` an operation looks at: see `active::mode`.
     mode: AtomicU8,
     /// What is held of each target's lock.
-    held: Vec<HeldCell>,
+    held: Arc<[HeldCell]>,
     /// This rank is one contender for each lock, whatever its threads are: they take turns.
     passive: Vec<Claim<Passive>>,
     /// Of a dynamic window.
@@ -201,7 +201,7 @@ impl<F: Endpoint> Window<F> {
         }
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
-            held: (0..ranks).map(|_| HeldCell::new()).collect(),
+            held: held::of_window(ranks),
             passive: (0..ranks).map(|_| passive()).collect(),
             dynamic: parts.layout.dynamic.then(|| Dynamic::new(ranks)),
             service: parts.service_plan.map(|service_plan| {

@@ -6,7 +6,7 @@
 
 use super::active::mode;
 use super::early::How;
-use super::held::{Held, HeldCell};
+use super::held::{self, Held, HeldCell};
 use super::layout;
 use super::target::Memory;
 use super::word::{Begun, Which};
@@ -108,13 +108,11 @@ impl<F: Endpoint> Window<F> {
         Some(self.segment.word(control + offset))
     }
 
-    /// How this rank enters one more lock. If it has locks of other targets, or all, while it waits, it must
+    /// How this rank enters one more lock. If it has others while it waits, of whatever window, it must
     /// not queue behind somebody who may wait for those.
     pub(super) fn entrance(&self, mode: Mode) -> Entrance {
-        let holds_others = || {
-            let all = self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL;
-            all || self.held.iter().any(|held| held.get().is_ready())
-        };
+        let holds_others =
+            || self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL || held::holds_any();
         match mode == Mode::Shared && holds_others() {
             true => Entrance::Joining,
             false => Entrance::Fair(mode),
