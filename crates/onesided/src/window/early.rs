@@ -25,6 +25,9 @@
 //! a lock, or gets one at once, it waits for those that it asked for earlier. What is held while something is waited for is
 //! then what would be held were each lock waited for in its call. A thread has one lock under way at most, and asks
 //! early only if it has no other wish.
+//!
+//! Where several threads may call MPI at once, `MPI_Win_lock` waits, and nobody wishes for a single lock: threads may count on
+//! the order of calls that they make one after the other, and must not wait for what another thread alone has asked for.
 
 use super::word::{Begun, Which};
 use super::{Window, WindowError};
@@ -92,6 +95,9 @@ pub(super) enum How {
 impl<F: Endpoint> Window<F> {
     /// Has this thread wish for the lock of `target`, and asks for it if that may leave at once.
     pub(super) fn wish(&self, target: Rank, mode: Mode) -> Result<(), WindowError> {
+        if self.threads {
+            return self.acquire(target);
+        }
         match self.add_wish(target) {
             // A thread that ends has no wishes: it waits.
             None => self.acquire(target),
