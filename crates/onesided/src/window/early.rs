@@ -26,14 +26,19 @@
 //! then what would be held were each lock waited for in its call. A thread has one lock under way at most, and asks
 //! early only if it has no other wish.
 //!
+//! `MPI_Win_lock_all` is one wish for all targets of its window that are not held yet: they are got before a lock of another
+//! window is, or not at all.
+//!
 //! Where several threads may call MPI at once, `MPI_Win_lock` waits, and nobody wishes for a single lock: threads may count on
 //! the order of calls that they make one after the other, and must not wait for what another thread alone has asked for.
 
+use super::active::mode;
 use super::word::{Begun, Which};
 use super::{Window, WindowError};
 use crate::lock::{AnyLock, Entrance, LockAlgorithm, LockError, LockSite, Mode, RemoteWord};
 use ferrorail_base::Rank;
 use ferrorail_base::config::LockRequest;
+use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::{Endpoint, Ticket};
 use std::cell::RefCell;
 use std::future::Future;
@@ -52,18 +57,35 @@ thread_local! {
 #[derive(Clone)]
 struct Wish {
     window: Weak<dyn Locks>,
-    target: Rank,
+    of: Of,
+}
+
+/// Whose locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    One(Rank),
+    /// All ranks', in the window's epoch of that number.
+    All(u64),
 }
 
 /// A window, as wishes see it.
 trait Locks {
-    fn is_wanted(&self, target: Rank) -> bool;
+    /// A target whose lock is still wanted.
+    fn wanted(&self, of: Of) -> Option<Rank>;
     fn acquire(&self, target: Rank) -> Result<(), WindowError>;
 }
 
 impl<F: Endpoint> Locks for Window<F> {
-    fn is_wanted(&self, target: Rank) -> bool {
-        self.held(target).is_wanted()
+    fn wanted(&self, of: Of) -> Option<Rank> {
+        let is_wanted = |target: &Rank| self.held(*target).is_wanted();
+        match of {
+            Of::One(target) => Some(target).filter(is_wanted),
+            Of::All(number) => {
+                let goes_on = self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL
+                    && self.lock_alls.load(Ordering::Relaxed) == number;
+                goes_on.then(|| self.ranks().find(is_wanted)).flatten()
+            }
+        }
     }
 
     fn acquire(&self, target: Rank) -> Result<(), WindowError> {
@@ -72,14 +94,27 @@ impl<F: Endpoint> Locks for Window<F> {
 }
 
 impl Wish {
-    fn is_for<F: Endpoint>(&self, window: &Window<F>, target: Rank) -> bool {
-        self.target == target && ptr::addr_eq(self.window.as_ptr(), window)
+    fn is_of<F: Endpoint>(&self, window: &Window<F>) -> bool {
+        ptr::addr_eq(self.window.as_ptr(), window)
     }
 
-    /// The window, unless the wish is fulfilled.
-    fn unfulfilled(&self) -> Option<Arc<dyn Locks>> {
+    /// Whether it is for the lock of `target`, among others perhaps.
+    fn is_for<F: Endpoint>(&self, window: &Window<F>, target: Rank) -> bool {
+        self.is_of(window) && (matches!(self.of, Of::All(_)) || self.of == Of::One(target))
+    }
+
+    /// The window and a target whose lock is to be got, unless the wish is fulfilled.
+    fn unfulfilled(&self) -> Option<(Arc<dyn Locks>, Rank)> {
         let window = self.window.upgrade()?;
-        window.is_wanted(self.target).then_some(window)
+        let target = window.wanted(self.of)?;
+        Some((window, target))
+    }
+
+    fn fulfil(&self) -> Result<(), WindowError> {
+        while let Some((window, target)) = self.unfulfilled() {
+            window.acquire(target)?;
+        }
+        Ok(())
     }
 }
 
@@ -98,7 +133,7 @@ impl<F: Endpoint> Window<F> {
         if self.threads {
             return self.acquire(target);
         }
-        match self.add_wish(target) {
+        match self.add_wish(Of::One(target)) {
             // A thread that ends has no wishes: it waits.
             None => self.acquire(target),
             Some(true) if self.settings.lock_request == LockRequest::Early => {
@@ -108,14 +143,29 @@ impl<F: Endpoint> Window<F> {
         }
     }
 
+    /// Has this thread wish for those locks that `MPI_Win_lock_all` did not get at once.
+    pub(super) fn wish_for_all(&self) -> Result<(), WindowError> {
+        let all = Of::All(self.lock_alls.load(Ordering::Relaxed));
+        if self.wanted(all).is_some() && self.add_wish(all).is_none() {
+            while let Some(target) = self.wanted(all) {
+                self.acquire(target)?;
+            }
+        }
+        Ok(())
+    }
+
     /// One more wish of this thread, and whether it is the only one. `None` if it can have none.
-    fn add_wish(&self, target: Rank) -> Option<bool> {
+    fn add_wish(&self, of: Of) -> Option<bool> {
         let window: Weak<dyn Locks> = self.me.clone();
+        let is_replaced = |wish: &Wish| match of {
+            // A fulfilled wish for the same lock looks like this one.
+            Of::One(target) => wish.is_for(self, target),
+            Of::All(_) => wish.is_of(self),
+        };
         let add = |wishes: &RefCell<Vec<Wish>>| {
             let mut wishes = wishes.borrow_mut();
-            // A fulfilled wish for the same lock looks like this one.
-            wishes.retain(|wish| !wish.is_for(self, target) && wish.unfulfilled().is_some());
-            wishes.push(Wish { window, target });
+            wishes.retain(|wish| !is_replaced(wish) && wish.unfulfilled().is_some());
+            wishes.push(Wish { window, of });
             wishes.len() == 1
         };
         WISHES.try_with(add).ok()
@@ -201,10 +251,7 @@ impl<F: Endpoint> Window<F> {
         };
         while let Some(wish) = first() {
             // It has to be the first as long as it waits.
-            let outcome = match wish.unfulfilled() {
-                Some(window) => window.acquire(wish.target),
-                None => Ok(()),
-            };
+            let outcome = wish.fulfil();
             WISHES.with(|wishes| wishes.borrow_mut().remove(0));
             outcome?;
         }

@@ -174,6 +174,8 @@ pub struct Window<F: Endpoint> {
     active: Mutex<Active>,
     /// What of `active` an operation looks at: see `active::mode`.
     mode: AtomicU8,
+    /// How often all targets were locked together.
+    lock_alls: AtomicU64,
     /// What is held of each target's lock.
     held: Arc<[HeldCell]>,
     /// This rank is one contender for each lock, whatever its threads are: they take turns.
@@ -223,6 +225,7 @@ impl<F: Endpoint> Window<F> {
             threads: parts.threads,
             active: Mutex::new(Active::new(ranks)),
             mode: AtomicU8::new(active::mode::NONE),
+            lock_alls: AtomicU64::new(0),
             staging: Claim::default(),
             counters: Counters::default(),
         })

@@ -262,9 +262,11 @@ impl<F: Endpoint> Window<F> {
             ));
         }
         self.mode.store(mode::LOCKED_ALL, Ordering::Relaxed);
+        count(&self.lock_alls);
         for rank in self.ranks() {
             self.want(rank, Mode::Shared, nocheck)?;
         }
+        self.wish_for_all()?;
         count(&self.counters.locks);
         Ok(())
     }
