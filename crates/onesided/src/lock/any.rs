@@ -109,6 +109,8 @@ pub struct AnyLock {
     algorithm: LockAlgorithm,
     /// How it is held, if it is.
     held: Option<Mode>,
+    /// Whether an access failed, so that nobody knows.
+    lost: bool,
     state: State,
 }
 
@@ -127,6 +129,7 @@ impl AnyLock {
         Self {
             algorithm,
             held: None,
+            lost: false,
             state: match algorithm {
                 LockAlgorithm::TestAndSet => State::TestAndSet(TestAndSetLock::new(backoff)),
                 LockAlgorithm::Mcs => State::Mcs(McsLock::default()),
@@ -148,6 +151,9 @@ impl AnyLock {
         site: &S,
         entrance: Entrance,
     ) -> Result<(), LockError<S::Error>> {
+        if self.lost {
+            return Err(LockError::Lost);
+        }
         if self.held.is_some() {
             return Err(LockError::Held);
         }
@@ -181,6 +187,9 @@ impl AnyLock {
     /// # Errors
     /// [`LockError`].
     pub async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+        if self.lost {
+            return Err(LockError::Lost);
+        }
         let mode = self.held.take().ok_or(LockError::NotHeld)?;
         match &mut self.state {
             State::TestAndSet(lock) => lock.release(site, mode).await?,
@@ -189,6 +198,18 @@ impl AnyLock {
             State::Served(lock) => lock.release(site).await?,
         }
         Ok(())
+    }
+
+    /// Says that acquiring or releasing failed on the way. Had it taken effect all the same, doing it again would change what the
+    /// word says of others: from now on both fail before they touch it.
+    pub fn lose(&mut self) {
+        self.lost = true;
+    }
+
+    /// Whether nobody knows what this contender has of the lock.
+    #[must_use]
+    pub const fn is_lost(&self) -> bool {
+        self.lost
     }
 
     /// The algorithm.

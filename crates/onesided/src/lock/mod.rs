@@ -170,6 +170,9 @@ pub enum LockError<E> {
     /// Released without having been acquired.
     #[error("this process does not hold the lock")]
     NotHeld,
+    /// Used after a failure.
+    #[error("an access to the lock failed before: whether this process holds it is unknown")]
+    Lost,
 }
 
 /// Waits until a mailbox of this contender's own has risen to `least`; what it holds then.

@@ -171,6 +171,15 @@ impl<F: Endpoint> Window<F> {
         WISHES.try_with(add).ok()
     }
 
+    /// Has this thread wish for the lock of `target` no more.
+    pub(super) fn drop_wish(&self, target: Rank) {
+        // A thread that ends has none.
+        let _ = WISHES.try_with(|wishes| {
+            let is_for = |wish: &Wish| wish.of == Of::One(target) && wish.is_of(self);
+            wishes.borrow_mut().retain(|wish| !is_for(wish));
+        });
+    }
+
     fn ask_early(&self, target: Rank, mode: Mode) -> Result<(), WindowError> {
         // Another thread that has it acquires it.
         let Some(mut passive) = self.passive[target.index()].take() else {

@@ -46,15 +46,18 @@ impl<F: Endpoint> Window<F> {
         let site = self.site(target, Which::Accumulate);
         let algorithm = passive.accumulate.algorithm();
         let mapped = self.mapped_word(target, layout::ACCUMULATE);
-        if mapped.is_some_and(|word| algorithm.try_enter(word, self.rank.0, mode)) {
+        let is_lost = passive.accumulate.is_lost();
+        if !is_lost && mapped.is_some_and(|word| algorithm.try_enter(word, self.rank.0, mode)) {
             passive.accumulate.adopt(mode);
         } else {
             let acquired = passive.accumulate.acquire(&site, Entrance::Fair(mode));
-            self.drive(target, doing, acquired)?;
+            self.drive(target, doing, acquired)
+                .inspect_err(|_| passive.accumulate.lose())?;
         }
         let outcome = act();
         site.follow(self.to_follow(target, &passive.accumulate)?);
-        self.drive(target, doing, passive.accumulate.release(&site))?;
+        self.drive(target, doing, passive.accumulate.release(&site))
+            .inspect_err(|_| passive.accumulate.lose())?;
         self.settled(target)?;
         outcome
     }

@@ -1,8 +1,7 @@
 //! Waiting for operations that were started (MPI 4.1, section 12.5.4).
 
 use super::active::mode;
-use super::held::Held;
-use super::passive::NOT_LOCKED;
+use super::passive::{NOT_LOCKED, check_locked};
 use super::{Waiting, Window, WindowError, WindowRails};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Ordering;
@@ -14,9 +13,7 @@ impl<F: Endpoint> Window<F> {
     /// # Errors
     /// [`WindowError::Synchronisation`] without a lock.
     pub fn flush_local(&self, target: Rank) -> Result<(), WindowError> {
-        if self.held(target) == Held::NOTHING {
-            return Err(NOT_LOCKED);
-        }
+        check_locked(self.held(target))?;
         self.settled_here(target)
     }
 
@@ -49,9 +46,7 @@ impl<F: Endpoint> Window<F> {
     /// [`WindowError::Synchronisation`] without a lock.
     pub fn flush(&self, target: Rank) -> Result<(), WindowError> {
         let held = self.held(target);
-        if held == Held::NOTHING {
-            return Err(NOT_LOCKED);
-        }
+        check_locked(held)?;
         if held.is_wanted() {
             self.acquire(target)?;
         }

@@ -36,6 +36,8 @@ impl Held {
 
     /// Nothing.
     pub const NOTHING: Self = Self(0);
+    /// Nobody knows: getting it or giving it back failed on the way. For good.
+    pub const LOST: Self = Self(Self::EXCLUSIVE);
 
     const fn new(state: u8, mode: Mode) -> Self {
         match mode {
@@ -154,7 +156,9 @@ mod tests {
                 assert_eq!(held.is_exclusive(), ready && mode == Mode::Exclusive);
             }
         }
-        assert!(!Held::NOTHING.is_ready() && !Held::NOTHING.is_wanted());
+        for held in [Held::NOTHING, Held::LOST] {
+            assert!(!held.is_ready() && !held.is_wanted() && !held.is_exclusive());
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! * `dynamic`: memory that is attached later;
 //! * `serve`: what a thread of the target does for others, where a window wants that; [`ServiceThread`]: the
 //!   thread;
-//! * `active`: fence and post/start/complete/wait, `pscw`: how ranks tell each other of those; `passive`: lock, unlock, `early`: locks asked for at once; `flush`: waiting for what was
+//! * `active`: fence and post/start/complete/wait, `pscw`: how ranks tell each other of those; `passive`: lock, unlock, `lock_all`: of all targets, `early`: locks asked for at once; `flush`: waiting for what was
 //!   started.
 //!
 //! No operation and no passive synchronisation needs anything of the target: its control block and
@@ -49,6 +49,7 @@ mod flush;
 mod held;
 mod kept;
 pub mod layout;
+mod lock_all;
 mod messages;
 mod outstanding;
 mod passive;

@@ -47,6 +47,20 @@ impl Passive {
 
 pub(super) const NOT_LOCKED: WindowError = WindowError::Synchronisation("the target is not locked");
 
+pub(super) fn lost() -> WindowError {
+    LockError::<WindowError>::Lost.into()
+}
+
+/// Whether the lock of a target is held or wanted.
+#[inline]
+pub(super) fn check_locked(held: Held) -> Result<(), WindowError> {
+    match held {
+        Held::NOTHING => Err(NOT_LOCKED),
+        Held::LOST => Err(lost()),
+        _ => Ok(()),
+    }
+}
+
 impl<F: Endpoint> Window<F> {
     /// `MPI_Win_lock`. With `nocheck` the program promises that no conflicting lock is held.
     ///
@@ -57,19 +71,37 @@ impl<F: Endpoint> Window<F> {
         if self.mode.load(Ordering::Relaxed) != mode::NONE {
             self.leave_unused_fence("a lock is asked for in an epoch of another kind")?;
         }
-        if self.held(target) != Held::NOTHING {
-            return Err(WindowError::Synchronisation("the target is locked already"));
+        match self.held(target) {
+            Held::NOTHING => {}
+            Held::LOST => return Err(lost()),
+            _ => return Err(WindowError::Synchronisation("the target is locked already")),
         }
-        self.want(target, mode, nocheck)?;
-        if self.held(target).is_wanted() {
-            self.wish(target, mode)?;
-        }
+        self.ask(target, mode, nocheck)
+            .inspect_err(|_| self.give_up(target))?;
         count(&self.counters.locks);
         Ok(())
     }
 
     #[inline]
-    fn want(&self, target: Rank, mode: Mode, nocheck: bool) -> Result<(), WindowError> {
+    fn ask(&self, target: Rank, mode: Mode, nocheck: bool) -> Result<(), WindowError> {
+        self.want(target, mode, nocheck)?;
+        match self.held(target).is_wanted() {
+            true => self.wish(target, mode),
+            false => Ok(()),
+        }
+    }
+
+    /// After a call that failed: what it wanted and did not begin to get is not wanted any more.
+    #[cold]
+    fn give_up(&self, target: Rank) {
+        if self.held(target).is_wanted() {
+            self.held[target.index()].set(Held::NOTHING);
+        }
+        self.drop_wish(target);
+    }
+
+    #[inline]
+    pub(super) fn want(&self, target: Rank, mode: Mode, nocheck: bool) -> Result<(), WindowError> {
         let held = &self.held[target.index()];
         if nocheck {
             held.set(Held::unchecked(mode));
@@ -126,27 +158,46 @@ impl<F: Endpoint> Window<F> {
         let mut passive = self.claim(&self.passive[target.index()], target)?;
         let held = self.held(target);
         if !held.is_wanted() {
-            return Ok(());
+            return match held {
+                Held::LOST => Err(lost()),
+                _ => Ok(()),
+            };
         }
         let mode = held.mode();
         let early = passive.early.take();
         if early.is_none() && self.try_enter(target, mode) {
             return Ok(());
         }
-        match early {
-            Some((How::Swaps(held), posted)) if self.was_swapped(target, posted, held)? => {
-                passive.lock.adopt(mode);
-            }
-            Some((How::Begins(entrance), posted)) => {
-                self.acquire_by_steps(target, entrance, Some(posted), &mut passive)?;
-            }
-            _ => self.acquire_by_steps(target, self.entrance(mode), None, &mut passive)?,
-        }
-        self.held[target.index()].set(Held::acquired(mode));
+        let acquired = self.acquire_begun(target, mode, early, &mut passive);
+        self.held[target.index()].set(match acquired {
+            Ok(()) => Held::acquired(mode),
+            Err(_) => Held::LOST,
+        });
+        acquired?;
         if self.targets[target.index()].link.is_some() {
             count(&self.counters.acquired);
         }
         Ok(())
+    }
+
+    /// Gets a lock of which the first operation may be under way.
+    fn acquire_begun(
+        &self,
+        target: Rank,
+        mode: Mode,
+        early: Option<(How, Ticket)>,
+        passive: &mut Passive,
+    ) -> Result<(), WindowError> {
+        match early {
+            Some((How::Swaps(held), posted)) if self.was_swapped(target, posted, held)? => {
+                passive.lock.adopt(mode);
+                Ok(())
+            }
+            Some((How::Begins(entrance), posted)) => {
+                self.acquire_by_steps(target, entrance, Some(posted), passive)
+            }
+            _ => self.acquire_by_steps(target, self.entrance(mode), None, passive),
+        }
     }
 
     /// Runs the algorithm, of which the first operation may be `posted`.
@@ -182,14 +233,15 @@ impl<F: Endpoint> Window<F> {
     /// [`WindowError::Synchronisation`] without a lock.
     pub fn unlock(&self, target: Rank) -> Result<(), WindowError> {
         let held = self.held(target);
-        if held == Held::NOTHING || self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL {
+        if self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL {
             return Err(NOT_LOCKED);
         }
+        check_locked(held)?;
         self.leave(target, held)
     }
 
     #[inline]
-    fn leave(&self, target: Rank, held: Held) -> Result<(), WindowError> {
+    pub(super) fn leave(&self, target: Rank, held: Held) -> Result<(), WindowError> {
         if held.is_quick()
             && let Some(word) = self.mapped_word(target, layout::LOCK)
             && self.lock.try_leave(word, self.rank.0, held.mode())
@@ -218,18 +270,29 @@ impl<F: Endpoint> Window<F> {
         if held.is_quick() {
             passive.lock.adopt(held.mode());
         }
+        self.release_by_steps(target, held.mode(), put, &mut passive)
+            .inspect_err(|_| self.held[target.index()].set(Held::LOST))?;
+        self.settled(target)
+    }
+
+    fn release_by_steps(
+        &self,
+        target: Rank,
+        mode: Mode,
+        put: Option<Ticket>,
+        passive: &mut Passive,
+    ) -> Result<(), WindowError> {
         let doing = "giving a lock back";
         if self.lock == LockAlgorithm::Mcs {
             let holders = self.site(target, Which::Holders);
             self.drive(target, doing, passive.holders.release(&holders))?;
-            if held.mode() == Mode::Shared {
+            if mode == Mode::Shared {
                 return Ok(());
             }
         }
         let site = self.site(target, Which::Lock);
         site.follow(put);
-        self.drive(target, doing, passive.lock.release(&site))?;
-        self.settled(target)
+        self.drive(target, doing, passive.lock.release(&site))
     }
 
     /// The put which the release of `lock` has to follow, so that who gets it next finds what was put.
@@ -250,50 +313,9 @@ impl<F: Endpoint> Window<F> {
         Ok(None)
     }
 
-    /// `MPI_Win_lock_all`.
-    ///
-    /// # Errors
-    /// [`WindowError::Synchronisation`] if any epoch is open.
-    pub fn lock_all(&self, nocheck: bool) -> Result<(), WindowError> {
-        self.leave_unused_fence("all are locked in an epoch of another kind")?;
-        if self.any_locked() {
-            return Err(WindowError::Synchronisation(
-                "some target is locked already",
-            ));
-        }
-        self.mode.store(mode::LOCKED_ALL, Ordering::Relaxed);
-        count(&self.lock_alls);
-        for rank in self.ranks() {
-            self.want(rank, Mode::Shared, nocheck)?;
-        }
-        self.wish_for_all()?;
-        count(&self.counters.locks);
-        Ok(())
-    }
-
-    /// `MPI_Win_unlock_all`.
-    ///
-    /// # Errors
-    /// [`WindowError::Synchronisation`] without [`Window::lock_all`].
-    pub fn unlock_all(&self) -> Result<(), WindowError> {
-        if self.mode.load(Ordering::Relaxed) != mode::LOCKED_ALL {
-            return Err(NOT_LOCKED);
-        }
-        for rank in self.ranks() {
-            let held = self.held(rank);
-            match held.is_wanted() {
-                // Nobody used it: nobody need be asked.
-                true => self.held[rank.index()].set(Held::NOTHING),
-                false => self.leave(rank, held)?,
-            }
-        }
-        self.mode.store(mode::NONE, Ordering::Relaxed);
-        Ok(())
-    }
-
     /// Whether the lock of some target is held, or asked for.
     pub(super) fn any_locked(&self) -> bool {
-        let nothing = |held: &HeldCell| held.get() == Held::NOTHING;
+        let nothing = |held: &HeldCell| matches!(held.get(), Held::NOTHING | Held::LOST);
         !self.held.iter().all(nothing)
     }
 
@@ -340,3 +362,6 @@ impl<F: Endpoint> Window<F> {
         Ok(self.held(target))
     }
 }
+
+#[cfg(test)]
+mod tests;

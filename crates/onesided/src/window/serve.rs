@@ -242,7 +242,8 @@ impl<F: Endpoint> Worker<'_, F> {
             }
             if !std::mem::replace(&mut locked, true) {
                 let exclusively = Entrance::Fair(Mode::Exclusive);
-                self.complete(served.accumulate.acquire(&site, exclusively))?;
+                self.complete(served.accumulate.acquire(&site, exclusively))
+                    .inspect_err(|_| served.accumulate.lose())?;
             }
             served.busy = true;
             count(&window.counters.served);
@@ -250,7 +251,8 @@ impl<F: Endpoint> Worker<'_, F> {
             outcome = outcome.and(self.accumulate(served, Rank(origin), number));
         }
         if locked {
-            self.complete(served.accumulate.release(&site))?;
+            self.complete(served.accumulate.release(&site))
+                .inspect_err(|_| served.accumulate.lose())?;
         }
         outcome
     }

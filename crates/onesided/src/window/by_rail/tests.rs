@@ -9,7 +9,7 @@ use ferrorail_base::config::{ShmKind, WindowSettings};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::runs::Piece;
 use ferrorail_base::sync::Mutex;
-use ferrorail_base::sync::{AtomicUsize, Ordering};
+use ferrorail_base::sync::{AtomicBool, AtomicUsize, Ordering};
 use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_fabric::stripe::{Planner, Policy, RailWeights};
 use ferrorail_fabric::{
@@ -25,10 +25,21 @@ use std::time::Duration;
 const RAILS: u8 = 2;
 const BYTES: usize = 1 << 16;
 const PEER: PeerId = PeerId(0);
+/// Sequence numbers of what is no put.
+const ATOMIC: u64 = u64::MAX;
+const GET: u64 = u64::MAX - 1;
 
-/// Rails with room for a number of puts, which complete at once.
+/// Rails with room for a number of puts, which complete at once, as all else does unless it is said.
 #[derive(Default)]
 pub(in crate::window) struct Narrow {
+    /// Atomics that were posted.
+    pub atomics: AtomicUsize,
+    /// Whether they fail once they are posted.
+    pub loses_atomics: AtomicBool,
+    /// Whether nothing can be posted.
+    pub refuses: AtomicBool,
+    /// Whether gets are under way as long as this lasts.
+    pub holds_gets: AtomicBool,
     operand_buffer: AtomicUsize,
     /// Offset and length of each put.
     puts: Mutex<Vec<(usize, usize)>>,
@@ -73,14 +84,27 @@ impl Endpoint for Narrow {
         op: &Op<'_>,
         _tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
+        if self.refuses.load(Ordering::Relaxed) {
+            return Err(FabricError::BadPeerData { what: "a word" });
+        }
+        let ticket = |sequence| Ticket {
+            peer,
+            rail,
+            sequence,
+        };
         let Op {
-            kind: Kind::Put,
+            kind,
             local: from,
             remote: to,
-        } = op
-        else {
-            unreachable!()
-        };
+        } = op;
+        match kind {
+            Kind::Put => {}
+            Kind::Get => return Ok(ticket(GET)),
+            _ => {
+                self.atomics.fetch_add(1, Ordering::Relaxed);
+                return Ok(ticket(ATOMIC));
+            }
+        }
         let take = |operand_buffer: usize| operand_buffer.checked_sub(1);
         let taken = self
             .operand_buffer
@@ -89,15 +113,16 @@ impl Endpoint for Narrow {
         assert_eq!(from.offset, to.offset);
         let mut puts = self.puts.lock();
         puts.push((to.offset, from.bytes));
-        let sequence = puts.len() as u64;
-        Ok(Ticket {
-            peer,
-            rail,
-            sequence,
-        })
+        Ok(ticket(puts.len() as u64))
     }
-    fn is_complete(&self, _ticket: Ticket) -> Result<bool, FabricError> {
-        Ok(true)
+    fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
+        match ticket.sequence {
+            ATOMIC if self.loses_atomics.load(Ordering::Relaxed) => {
+                Err(FabricError::BadPeerData { what: "a word" })
+            }
+            GET => Ok(!self.holds_gets.load(Ordering::Relaxed)),
+            _ => Ok(true),
+        }
     }
     fn out_of_use(&self, _peer: PeerId) -> u8 {
         0
