@@ -7,12 +7,13 @@ use crate::error::{CallError, Wrong};
 use crate::session::Session;
 use crate::thread::Inside;
 use ferrorail_base::Rank;
+use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::runs::NoRuns;
 use ferrorail_base::runs::Piece;
 use ferrorail_engine::{OneSided, Shape, WindowError};
 use ferrorail_mpi_abi::Request;
 use libc::{c_int, c_void};
-use std::ptr;
+use std::{mem, ptr};
 
 /// Where an operation acts, as it came in registers.
 #[derive(Clone, Copy)]
@@ -101,6 +102,17 @@ impl<'a> Operand<'a> {
     /// Whether it is a packed copy.
     pub fn is_packed(&self) -> bool {
         self.packed.is_some()
+    }
+
+    /// After an operation failed that may still be under way.
+    pub fn disown(&mut self, window: &OneSided) {
+        if let Some(packed) = &mut self.packed {
+            let memory = MemoryRange::new(packed.as_mut_ptr(), packed.room());
+            if window.disown(memory) {
+                // Left to the rails for good.
+                mem::forget(self.packed.take());
+            }
+        }
     }
 
     /// Before it is read.
@@ -222,17 +234,20 @@ unsafe fn transfer_typed(
     let there = Elements::of(session, ptr::null_mut(), place.count, place.datatype)?;
     let at = shape_there(&there)?;
     let to = (target, place.displacement, &at);
-    let operand = Operand::new(&origin)?;
+    let mut operand = Operand::new(&origin)?;
     // SAFETY: the program's buffer, which it leaves alone until the epoch ends; a packed copy lives until the target
-    // is settled.
+    // is settled, or is disowned.
     unsafe {
         if let Way::Put = way {
             operand.pack(session)?;
         }
-        start(window, way, operand.address, &operand.shape, to)?;
-        if operand.is_packed() {
-            window.settled(target)?;
-        }
+        let started = start(window, way, operand.address, &operand.shape, to);
+        let is_packed = operand.is_packed();
+        let settled = started.and_then(|()| match is_packed {
+            true => window.settled(target),
+            false => Ok(()),
+        });
+        settled.inspect_err(|_| operand.disown(window))?;
         if let Way::Get = way {
             operand.unpack(session)?;
         }

@@ -187,17 +187,19 @@ impl<F: Endpoint> Window<F> {
         }
         self.exclusively(target, held, || {
             let mut element = [0u8; SWAP_BYTES_MAX];
-            let here = MemoryRange::new(element.as_mut_ptr(), bytes);
-            // SAFETY: the caller's contract; the array has room; the target's bytes are inside.
-            unsafe {
-                self.move_run(target, Direction::Get, here, base)?;
-                self.settled(target)?;
-                if update::compare_and_swap(here.as_ptr(), origin, compare, result, bytes) {
-                    self.move_run(target, Direction::Put, here, base)?;
-                    self.settled_here(target)?;
+            self.lending(&mut element, |element| {
+                let here = MemoryRange::new(element.as_mut_ptr(), bytes);
+                // SAFETY: the caller's contract; the array has room; the target's bytes are inside.
+                unsafe {
+                    self.move_run(target, Direction::Get, here, base)?;
+                    self.settled(target)?;
+                    if update::compare_and_swap(here.as_ptr(), origin, compare, result, bytes) {
+                        self.move_run(target, Direction::Put, here, base)?;
+                        self.settled_here(target)?;
+                    }
                 }
-            }
-            Ok(())
+                Ok(())
+            })
         })
     }
 
@@ -247,20 +249,42 @@ impl<F: Endpoint> Window<F> {
             Some(_) => all,
             None => all.min((CHUNK_BYTES / job.element_bytes).max(1) * job.element_bytes),
         };
-        let mut little = [0u8; 2 * LITTLE];
-        let mut much;
+        if chunk <= LITTLE {
+            let mut little = [0u8; 2 * LITTLE];
+            // SAFETY: the caller's contract.
+            return self.lending(&mut little, |memory| unsafe {
+                self.combine_chunks(job, chunk, memory)
+            });
+        }
         let mut staging = match chunk {
-            0..=LITTLE => None,
-            _ => self.staging()?,
+            0..=CHUNK_BYTES => self.staging()?,
+            _ => None,
         };
+        let mut much;
         let memory = match &mut staging {
-            _ if chunk <= LITTLE => &mut little[..2 * chunk],
-            Some(staging) if chunk <= CHUNK_BYTES => &mut staging[..2 * chunk],
-            _ => {
+            Some(staging) => &mut **staging,
+            None => {
                 much = memory::filled(2 * chunk, 0u8)?;
-                &mut much[..]
+                &mut much
             }
         };
+        // SAFETY: the caller's contract.
+        self.lending_heap(memory, |memory| unsafe {
+            self.combine_chunks(job, chunk, memory)
+        })
+    }
+
+    /// [`Window::in_chunks`] of `chunk` bytes, twice as many of which `memory` has room for.
+    ///
+    /// # Safety
+    /// As [`Window::accumulate`].
+    unsafe fn combine_chunks(
+        &self,
+        job: &Job<'_>,
+        chunk: usize,
+        memory: &mut [u8],
+    ) -> Result<(), WindowError> {
+        let all = job.there.bytes();
         let (theirs, ours) = memory.split_at_mut(chunk);
         let (theirs, ours) = (theirs.as_mut_ptr(), ours.as_mut_ptr());
         let mut there = (Cutter::new(job.there), Cutter::new(job.there));

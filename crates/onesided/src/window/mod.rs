@@ -5,7 +5,7 @@
 //! * `target`: what is known of one rank, and how its memory is reached: by load and store, by
 //!   cross-memory attach, or over rails;
 //! * `rails`: operations on rails, staging slots; `buffer`: registrations of buffers, `kept`: those that
-//!   last; `outstanding`: operations under way;
+//!   last; `lent`: those of calls that fail; `outstanding`: operations under way;
 //! * `word`: the words of a target's locks as the lock algorithms see them;
 //! * `transfer`: put and get; `accumulate`: everything atomic; `elements`: one element at a time;
 //! * `dynamic`: memory that is attached later;
@@ -49,6 +49,7 @@ mod flush;
 mod held;
 mod kept;
 pub mod layout;
+mod lent;
 mod lock_all;
 mod messages;
 mod outstanding;

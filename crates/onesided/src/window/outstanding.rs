@@ -1,6 +1,7 @@
 //! What is under way on the rails of a window.
 
 use super::layout::STAGING_SLOTS;
+use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{RailTurn, RailWeights, RateSampler};
 use ferrorail_fabric::{LocalRegion, RAILS_MAX, Ticket};
@@ -112,6 +113,22 @@ impl Outstanding {
                 .pending
                 .iter()
                 .any(|pending| pending.target == target && pending.after.uses_buffer())
+    }
+
+    /// Lets what was to be copied to `memory` go nowhere. Whether something is under way from or to a buffer itself, which may
+    /// be this.
+    pub fn disown(&mut self, memory: MemoryRange) -> bool {
+        let mut direct = false;
+        for pending in &mut self.pending {
+            match &mut pending.after {
+                After::CopyOut { to, bytes, .. } if memory.holds(MemoryRange::new(*to, *bytes)) => {
+                    *bytes = 0;
+                }
+                After::GiveBack(_) => direct = true,
+                _ => {}
+            }
+        }
+        direct
     }
 
     /// The newest operation under way to `target`, if all are puts from slots on `rail`: what is posted

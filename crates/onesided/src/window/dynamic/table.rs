@@ -156,10 +156,10 @@ impl<F: Endpoint> Window<F> {
             return Ok(None);
         }
         let mut entries = memory::filled(ENTRY_WORDS * count, 0)?;
-        match grown {
-            true => self.read_grown(target, &place, &mut entries)?,
-            false => self.read_control(target, TABLE_HEAD, &mut entries)?,
-        }
+        self.lending_heap(&mut entries, |entries| match grown {
+            true => self.read_grown(target, &place, entries),
+            false => self.read_control(target, TABLE_HEAD, entries),
+        })?;
         if self.sequence_of(target)? != before {
             return Ok(None);
         }
@@ -210,7 +210,8 @@ impl<F: Endpoint> Window<F> {
         Ok(())
     }
 
-    /// Reads registered words of `target` over a rail.
+    /// Reads registered words of `target` over a rail. More than a slot holds lie on the heap, and the caller leaves them there
+    /// if this fails.
     fn fetch(
         &self,
         target: Rank,
@@ -221,9 +222,11 @@ impl<F: Endpoint> Window<F> {
         if into.is_empty() {
             return Ok(());
         }
-        let here = MemoryRange::new(into.as_mut_ptr().cast(), size_of_val(into));
-        // SAFETY: `into` is waited for just below; the peer registered the words.
-        unsafe { self.move_by_rail(target, Direction::Get, here, region, offset)? };
-        self.settled(target)
+        self.lending(into, |into| {
+            let here = MemoryRange::new(into.as_mut_ptr().cast(), size_of_val(into));
+            // SAFETY: `into` is waited for just below; the peer registered the words.
+            unsafe { self.move_by_rail(target, Direction::Get, here, region, offset)? };
+            self.settled(target)
+        })
     }
 }
