@@ -290,8 +290,14 @@ impl<F: Endpoint> Worker<'_, F> {
         // SAFETY: inside this rank's memory, as checked, the room for answers, which is the service thread's,
         // and the origin's, which it leaves alone until it is answered; the accumulate lock keeps other
         // accumulating operations away.
-        unsafe { update.in_place(there, operands, old, bytes, element_bytes)? };
-        self.answer(served, origin, answers, sent, number << 1)
+        let updated = unsafe { update.in_place(there, operands, old, bytes, element_bytes) };
+        // The origin waits for an answer whatever that is.
+        match updated {
+            Ok(()) => self.answer(served, origin, answers, sent, number << 1),
+            Err(error) => self
+                .answer(served, origin, 0, 0, number << 1 | 1)
+                .and(Err(error)),
+        }
     }
 
     /// Sends `value` to `origin`, after `bytes` bytes at `from` for its room.
