@@ -40,7 +40,7 @@ pub(in crate::window) struct Narrow {
     pub refuses: AtomicBool,
     /// Whether gets are under way as long as this lasts.
     pub holds_gets: AtomicBool,
-    operand_buffer: AtomicUsize,
+    room: AtomicUsize,
     /// Offset and length of each put.
     puts: Mutex<Vec<(usize, usize)>>,
     registered: AtomicUsize,
@@ -105,9 +105,9 @@ impl Endpoint for Narrow {
                 return Ok(ticket(ATOMIC));
             }
         }
-        let take = |operand_buffer: usize| operand_buffer.checked_sub(1);
+        let take = |room: usize| room.checked_sub(1);
         let taken = self
-            .operand_buffer
+            .room
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
         taken.map_err(|_| FabricError::WouldBlock)?;
         assert_eq!(from.offset, to.offset);
@@ -149,7 +149,7 @@ impl Endpoint for Narrow {
 struct Process {
     fabric: Arc<Narrow>,
     wait: WaitPolicy,
-    operand_buffer: usize,
+    room: usize,
 }
 
 impl Process {
@@ -158,7 +158,7 @@ impl Process {
         Self {
             fabric: Arc::default(),
             wait: WaitPolicy::for_host(2, 1, None),
-            operand_buffer: 0,
+            room: 0,
         }
     }
 }
@@ -168,9 +168,7 @@ impl ProcessContext for Process {
         &self.wait
     }
     fn poke(&self) {
-        self.fabric
-            .operand_buffer
-            .fetch_add(self.operand_buffer, Ordering::Relaxed);
+        self.fabric.room.fetch_add(self.room, Ordering::Relaxed);
     }
     fn registered(&self) {}
     fn refused(&self, _error: &FabricError, _bytes: u64) {
@@ -218,10 +216,7 @@ pub(in crate::window) fn on_one_node(
 }
 
 /// A window of two ranks on two nodes.
-pub(in crate::window) fn window(
-    fabric: &Arc<Narrow>,
-    operand_buffer: usize,
-) -> Arc<Window<Narrow>> {
+pub(in crate::window) fn window(fabric: &Arc<Narrow>, room: usize) -> Arc<Window<Narrow>> {
     let layout = WindowLayout {
         ranks: 2,
         local_ranks: 1,
@@ -282,15 +277,15 @@ pub(in crate::window) fn window(
         process_context: Box::new(Process {
             fabric: Arc::clone(fabric),
             wait: WaitPolicy::for_host(2, 1, None),
-            operand_buffer,
+            room,
         }),
     })
 }
 
 /// Puts as much as two rails carry while one of them has room, and completes it.
-fn put(fabric: &Arc<Narrow>, operand_buffer: usize) -> Result<(), WindowError> {
-    fabric.operand_buffer.store(1, Ordering::Relaxed);
-    let window = window(fabric, operand_buffer);
+fn put(fabric: &Arc<Narrow>, room: usize) -> Result<(), WindowError> {
+    fabric.room.store(1, Ordering::Relaxed);
+    let window = window(fabric, room);
     let (tell, told) = channel();
     std::thread::spawn(move || {
         let shape = Shape::Dense(Piece {

@@ -67,11 +67,11 @@ fn from_words(words: &[u64]) -> RemoteRegion {
 impl<F: Endpoint> Window<F> {
     /// Makes a table twice as long if the one in use has no room for one more entry.
     pub(super) fn extend(&self, own: &mut Own) -> Result<(), WindowError> {
-        let operand_buffer = own.grown.last().map_or(TABLE_ENTRIES, Grown::entries);
-        if own.entries.len() < operand_buffer {
+        let room = own.grown.last().map_or(TABLE_ENTRIES, Grown::entries);
+        if own.entries.len() < room {
             return Ok(());
         }
-        let words = (0..2 * (operand_buffer + 1) * ENTRY_WORDS).map(|_| AtomicU64::new(0));
+        let words = (0..2 * (room + 1) * ENTRY_WORDS).map(|_| AtomicU64::new(0));
         let words = memory::listed(words)?.into_boxed_slice();
         let mut grown = Grown {
             words,
@@ -148,11 +148,11 @@ impl<F: Endpoint> Window<F> {
         if before % 2 == 1 || grown && self.sequence_of(target)? != before {
             return Ok(None);
         }
-        let operand_buffer = match grown {
+        let room = match grown {
             true => place.bytes as usize / ENTRY_BYTES,
             false => TABLE_ENTRIES,
         };
-        if count > operand_buffer {
+        if count > room {
             return Ok(None);
         }
         let mut entries = memory::filled(ENTRY_WORDS * count, 0)?;
