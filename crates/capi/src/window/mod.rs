@@ -60,30 +60,49 @@ unsafe fn run_on(
     forward: impl FnOnce() -> c_int,
     call: impl FnOnce(&Session, &Entry) -> Result<(), CallError>,
 ) -> c_int {
-    let decided = guarded(|| {
+    let outcome = guarded(|| {
         let session = lifetime::session_of(local)?;
-        let handle = session.host().window(window);
         // SAFETY: the caller's contract.
-        let entry = unsafe { find(&local.recent_windows, handle) };
-        let outcome = entry.map(|entry| call(session, entry));
-        // Behind the call, which leaves no lock of ours taken.
-        if local.is_host_due() {
-            session.context.drive_host();
-        }
-        Some((session, handle, outcome))
+        let entry = unsafe { find(&local.recent_windows, session.host().window(window)) };
+        Some(match entry.map(|entry| call(session, entry)) {
+            Some(Ok(())) => Ok(session),
+            Some(Err(error)) => Err(Some(Box::new(error))),
+            None => Err(None),
+        })
     });
-    // The rest may call the program's error handler.
-    match decided {
-        Some(Some((session, _, Some(Ok(()))))) => session.host().constants().success,
-        Some(Some((session, handle, Some(Err(error))))) => {
-            report_window(session, handle, name, &error)
+    // The host may call the program's error handler in all of these.
+    match outcome {
+        Some(Some(Ok(session))) => {
+            // The call has left no lock of ours taken.
+            if local.is_host_due() {
+                session.context.drive_host();
+            }
+            session.host().constants().success
         }
-        Some(Some((session, handle, None))) => {
+        Some(Some(Err(error))) => by_the_host(local, (name, window), error, forward),
+        Some(None) => forward(),
+        None => after_panic(None),
+    }
+}
+
+/// A call that has failed here, or is on a window that is not ours.
+#[cold]
+fn by_the_host(
+    local: &Local,
+    (name, window): (&'static str, usize),
+    error: Option<Box<CallError>>,
+    forward: impl FnOnce() -> c_int,
+) -> c_int {
+    let Some(session) = lifetime::session_of(local) else {
+        return forward();
+    };
+    let handle = session.host().window(window);
+    match error {
+        Some(error) => report_window(session, handle, name, &error),
+        None => {
             let why = why_not_ours(session, handle);
             collective::forwarded(session, (name, handle.0), why, 0, forward)
         }
-        Some(None) => forward(),
-        None => after_panic(None),
     }
 }
 
