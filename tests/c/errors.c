@@ -34,9 +34,21 @@ static void report(int rank, const char *name, int code, int own_handler)
     }
 }
 
+static void right_call(MPI_Comm comm, int size, const char *when)
+{
+    int mine, *all = must(calloc((size_t)size, sizeof(int)));
+    MPI_Comm_rank(comm, &mine);
+    snprintf(context, sizeof context, "%s", when);
+    expect(MPI_Allgather(&mine, 1, MPI_INT, all, 1, MPI_INT, comm) == MPI_SUCCESS, "code", 0, 0);
+    for (int peer = 0; peer < size; peer++)
+        expect(all[peer] == peer, "block", peer, all[peer]);
+    free(all);
+}
+
 static void wrong_calls(MPI_Comm comm, int rank, int size, int own_handler)
 {
     int mine = rank, *all = must(calloc((size_t)size + 1, sizeof(int)));
+    right_call(comm, size, "before the errors");
     double pair[4] = {0};
     MPI_Datatype loose, tight;
     MPI_Type_vector(2, 1, 2, MPI_INT, &loose);
@@ -71,10 +83,7 @@ static void wrong_calls(MPI_Comm comm, int rank, int size, int own_handler)
 #undef CASE
     MPI_Type_free(&loose);
     MPI_Type_free(&tight);
-    snprintf(context, sizeof context, "after the errors");
-    expect(MPI_Allgather(&mine, 1, MPI_INT, all, 1, MPI_INT, comm) == MPI_SUCCESS, "code", 0, 0);
-    for (int peer = 0; peer < size; peer++)
-        expect(all[peer] == peer, "block", peer, all[peer]);
+    right_call(comm, size, "after the errors");
     free(all);
 }
 
