@@ -92,6 +92,6 @@ pub use team::{IDENTITY_BITS, Team};
 pub use window::explain as window_explanation;
 pub use window::statistics::WindowRow;
 pub use window::{
-    HostUpdate, LockAlgorithm, LockMode, Memory, OneSided, Shape, Update, Window, WindowError,
-    WindowSpec,
+    HostUpdate, LockAlgorithm, LockMode, Memory, OneSided, Shape, Threads, Update, Window,
+    WindowError, WindowSpec,
 };

@@ -82,6 +82,8 @@ constants! {
         tag_ub: c_int = 0, 0x6440_0001, 501;
         /// `MPI_ORDER_C`.
         order_c: c_int = 0, 56, 12;
+        /// `MPI_THREAD_SERIALIZED`.
+        thread_serialized: c_int = 2, 2, 2048;
         /// `MPI_THREAD_MULTIPLE`.
         thread_multiple: c_int = 3, 3, 4096;
         /// `MPI_ERR_*`.

@@ -59,6 +59,7 @@ fn check(kind: AbiKind, found: &HashMap<String, i128>) {
         ("MPI_TAG_UB", constants.tag_ub),
         ("MPI_ORDER_C", constants.order_c),
         ("MPI_ROOT", constants.root),
+        ("MPI_THREAD_SERIALIZED", constants.thread_serialized),
         ("MPI_THREAD_MULTIPLE", constants.thread_multiple),
         ("MPI_ERR_BUFFER", errors.buffer),
         ("MPI_ERR_COUNT", errors.count),

@@ -13,7 +13,7 @@ use crate::reason;
 use crate::session::Session;
 use crate::team_cache;
 use crate::thread::{self, InHostCall, Inside};
-use ferrorail_engine::{Memory, Team, Window, WindowSpec};
+use ferrorail_engine::{Memory, Team, Threads, Window, WindowSpec};
 use ferrorail_mpi_abi::{Comm, Host, Info, Win};
 use libc::{c_int, c_void};
 use std::ffi::CStr;
@@ -116,7 +116,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
         unit: args.unit as u64,
         lock: given.lock,
         elements: by_element(host, info),
-        threads: host.has_threads(),
+        threads: threads(host),
         keys: given.keys,
     };
     let entry = thread::with_local(|local| {
@@ -168,6 +168,15 @@ unsafe fn make(
         }
         reason::NO_TEAM
     })
+}
+
+/// Which threads may operate on a window.
+fn threads(host: &Host) -> Threads {
+    match host.threads() {
+        ferrorail_mpi_abi::Threads::One => Threads::One,
+        ferrorail_mpi_abi::Threads::InTurn => Threads::InTurn,
+        ferrorail_mpi_abi::Threads::AtOnce => Threads::AtOnce,
+    }
 }
 
 /// Whether accumulations may be atomic for each element of up to eight bytes alone (MPI 4.1, section

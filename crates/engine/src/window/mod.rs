@@ -17,7 +17,7 @@ mod spec;
 pub mod statistics;
 
 pub use ferrorail_onesided::lock::{LockAlgorithm, Mode as LockMode};
-pub use ferrorail_onesided::window::{Shape, Update, WindowError};
+pub use ferrorail_onesided::window::{Shape, Threads, Update, WindowError};
 pub use spec::{Memory, WindowSpec};
 
 pub(crate) use service::ServiceThread;

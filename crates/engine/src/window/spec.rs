@@ -2,6 +2,7 @@
 
 use ferrorail_base::config::WindowKeys;
 use ferrorail_onesided::lock::LockAlgorithm;
+use ferrorail_onesided::window::Threads;
 use serde::{Deserialize, Serialize};
 
 /// What memory a window has (MPI 4.1, section 12.2).
@@ -62,8 +63,8 @@ pub struct WindowSpec {
     /// Whether the program wants elements of up to eight bytes accumulated one at a time
     /// (`mpi_accumulate_granularity`); done if all ranks do.
     pub elements: bool,
-    /// Whether several threads may operate on it here at once.
-    pub threads: bool,
+    /// Which threads may operate on it here.
+    pub threads: Threads,
     /// Settings of this window alone; rank 0's count.
     pub keys: WindowKeys,
 }
@@ -77,7 +78,7 @@ impl WindowSpec {
             unit,
             lock: None,
             elements: false,
-            threads: true,
+            threads: Threads::AtOnce,
             keys: WindowKeys::default(),
         }
     }

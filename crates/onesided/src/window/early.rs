@@ -29,12 +29,12 @@
 //! `MPI_Win_lock_all` is one wish for all targets of its window that are not held yet: they are got before a lock of another
 //! window is, or not at all.
 //!
-//! Where several threads may call MPI at once, `MPI_Win_lock` waits, and nobody wishes for a single lock: threads may count on
+//! Where several threads call MPI, at once or in turn, `MPI_Win_lock` waits, and nobody wishes for a single lock: threads may count on
 //! the order of calls that they make one after the other, and must not wait for what another thread alone has asked for.
 
 use super::active::mode;
 use super::word::{Begun, Which};
-use super::{Window, WindowError};
+use super::{Threads, Window, WindowError};
 use crate::lock::{AnyLock, Entrance, LockAlgorithm, LockError, LockSite, Mode, RemoteWord};
 use ferrorail_base::Rank;
 use ferrorail_base::config::LockRequest;
@@ -130,7 +130,7 @@ pub(super) enum How {
 impl<F: Endpoint> Window<F> {
     /// Has this thread wish for the lock of `target`, and asks for it if that may leave at once.
     pub(super) fn wish(&self, target: Rank, mode: Mode) -> Result<(), WindowError> {
-        if self.threads {
+        if self.threads != Threads::One {
             return self.acquire(target);
         }
         match self.add_wish(Of::One(target)) {

@@ -3,7 +3,7 @@
 
 use super::held::Held;
 use super::word::Which;
-use super::{Waiting, Window, WindowError, layout};
+use super::{Threads, Waiting, Window, WindowError, layout};
 use crate::lock::{Entrance, Mode};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ impl<F: Endpoint> Window<F> {
     /// thread of this one, whose lock it is as well.
     #[inline]
     pub(super) fn is_alone(&self, held: Held) -> bool {
-        held.is_exclusive() && !self.threads
+        held.is_exclusive() && self.threads != Threads::AtOnce
     }
 
     /// Runs `act` while no other accumulating operation touches `target`'s memory. Complete on return, also

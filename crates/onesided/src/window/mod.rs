@@ -61,6 +61,7 @@ mod serve;
 mod service_thread;
 mod shape;
 mod target;
+mod threads;
 mod transfer;
 mod update;
 mod waiting;
@@ -74,6 +75,7 @@ pub use serve::ServicePlan;
 pub use service_thread::ServiceThread;
 pub use shape::{Cutter, Shape, zip};
 pub use target::{Link, Memory, Target};
+pub use threads::Threads;
 pub use update::{Combine, Update};
 pub use waiting::ProcessContext;
 
@@ -110,8 +112,8 @@ pub struct Parts<F: Endpoint> {
     pub lock: LockAlgorithm,
     /// Settings that all ranks share.
     pub settings: WindowSettings,
-    /// Whether several threads of this process may operate on the window at once.
-    pub threads: bool,
+    /// Which threads of this process may operate on the window.
+    pub threads: Threads,
     /// What is left to service threads, if anything is: the lock, or accumulating operations.
     pub service_plan: Option<ServicePlan>,
     /// The process.
@@ -170,8 +172,7 @@ pub struct Window<F: Endpoint> {
     process_context: Box<dyn ProcessContext>,
     lock: LockAlgorithm,
     settings: WindowSettings,
-    /// Whether several threads may operate at once.
-    threads: bool,
+    threads: Threads,
     service: Option<Service>,
     active: Mutex<Active>,
     /// What of `active` an operation looks at: see `active::mode`.

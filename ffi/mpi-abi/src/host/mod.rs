@@ -88,7 +88,18 @@ pub struct Host {
 /// Defines what handles are that a C program passed in registers.
 macro_rules! from_registers {
     ($($name:ident: $handle:ident, $what:literal;)*) => {
-        impl Host {$(
+        /// Threads of the program that call MPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// One alone.
+    One,
+    /// Several, of which one at a time is in MPI.
+    InTurn,
+    /// Several at once.
+    AtOnce,
+}
+
+impl Host {$(
             #[doc = concat!("A handle of ", $what, " as a C program passed it in a register.")]
             #[inline]
             pub fn $name(&self, register: usize) -> crate::$handle {
@@ -312,16 +323,19 @@ impl Host {
         initialized != 0 && finalized == 0
     }
 
-    /// Whether several threads of the program may call MPI at once (MPI 4.1, section 11.6.2).
-    pub fn has_threads(&self) -> bool {
+    /// Which threads of the program may call MPI (MPI 4.1, section 11.6.2).
+    pub fn threads(&self) -> Threads {
         let query = self.functions.query_thread;
         // SAFETY: allowed between initialisation and finalisation; the level is live.
         let level = self
             .is_active()
             .then(|| self.answer("MPI_Query_thread", 0, |level| unsafe { query(level) }));
-        // Sessions may have other levels than the world.
-        !level
-            .is_some_and(|level| level.is_ok_and(|level| level != self.constants().thread_multiple))
+        match level {
+            Some(Ok(level)) if level < self.constants().thread_serialized => Threads::One,
+            Some(Ok(level)) if level < self.constants().thread_multiple => Threads::InTurn,
+            // Sessions may have other levels than the world.
+            _ => Threads::AtOnce,
+        }
     }
 
     /// `MPI_Init_thread` for a program of our own, without arguments; returns whether the library

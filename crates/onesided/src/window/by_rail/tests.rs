@@ -2,7 +2,7 @@
 
 use crate::lock::{LockAlgorithm, Mode};
 use crate::window::{
-    Link, Memory, Parts, ProcessContext, Shape, Target, Window, WindowError, WindowLayout,
+    Link, Memory, Parts, ProcessContext, Shape, Target, Threads, Window, WindowError, WindowLayout,
     WindowRails, layout,
 };
 use ferrorail_base::config::{ShmKind, WindowSettings};
@@ -207,7 +207,7 @@ pub(in crate::window) fn on_one_node(
             rails: None,
             lock: LockAlgorithm::for_ranks(layout.ranks),
             settings,
-            threads: false,
+            threads: Threads::One,
             service_plan: None,
             process_context: Box::new(Process::without_rails()),
         })
@@ -272,7 +272,7 @@ pub(in crate::window) fn window(fabric: &Arc<Narrow>, room: usize) -> Arc<Window
         rails: Some(rails),
         lock: LockAlgorithm::Queue,
         settings: WindowSettings::default(),
-        threads: false,
+        threads: Threads::One,
         service_plan: None,
         process_context: Box::new(Process {
             fabric: Arc::clone(fabric),
