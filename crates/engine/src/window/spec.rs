@@ -78,7 +78,7 @@ impl WindowSpec {
             unit,
             lock: None,
             elements: false,
-            threads: Threads::AtOnce,
+            threads: Threads::One,
             keys: WindowKeys::default(),
         }
     }
