@@ -2,13 +2,11 @@
  *
  *     mpirun -n P create_threads [ROUNDS [THREADS]]
  */
-#include "check.h"
-#include <pthread.h>
+#include "threads.h"
 
-enum { MOST = 8 };
 static int rounds = 20;
-static MPI_Comm comms[MOST];
-static long wrong[MOST];
+static MPI_Comm comms[THREADS_MOST];
+static long wrong[THREADS_MOST];
 
 static void *make(void *argument)
 {
@@ -35,23 +33,16 @@ static void *make(void *argument)
 
 int main(int argc, char **argv)
 {
-    int threads = 4, numbers[MOST], provided;
-    pthread_t handles[MOST];
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    int threads = 4;
+    init_threads(&argc, &argv, "threads that make communicators");
     if (argc > 1)
         rounds = atoi(argv[1]);
     if (argc > 2)
         threads = atoi(argv[2]);
-    snprintf(context, sizeof context, "threads that make communicators");
-    expect(provided == MPI_THREAD_MULTIPLE, "level of threads", provided, 0);
     for (int i = 0; i < threads; i++)
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    in_threads(threads, make);
     for (int i = 0; i < threads; i++) {
-        numbers[i] = i;
-        pthread_create(&handles[i], NULL, make, &numbers[i]);
-    }
-    for (int i = 0; i < threads; i++) {
-        pthread_join(handles[i], NULL);
         expect(wrong[i] == 0, "wrong sums", i, wrong[i]);
         MPI_Comm_free(&comms[i]);
     }

@@ -2,8 +2,7 @@
  *
  *     mpirun -n P types_threads [ROUNDS]
  */
-#include "check.h"
-#include <pthread.h>
+#include "threads.h"
 
 enum { THREADS = 4, BLOCKS = 5, ROOM = 512, ELEMENTS = 3 };
 static int rounds = 1000;
@@ -38,24 +37,16 @@ static void *use(void *argument)
 
 int main(int argc, char **argv)
 {
-    int numbers[THREADS], provided;
-    pthread_t handles[THREADS];
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    init_threads(&argc, &argv, "threads with one datatype");
     if (argc > 1)
         rounds = atoi(argv[1]);
-    snprintf(context, sizeof context, "threads with one datatype");
-    expect(provided == MPI_THREAD_MULTIPLE, "level of threads", provided, 0);
     pthread_barrier_init(&meeting, NULL, THREADS);
     for (int i = 0; i < THREADS; i++) {
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
         MPI_Barrier(comms[i]);
     }
+    in_threads(THREADS, use);
     for (int i = 0; i < THREADS; i++) {
-        numbers[i] = i;
-        pthread_create(&handles[i], NULL, use, &numbers[i]);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(handles[i], NULL);
         expect(wrong[i] == 0, "wrong broadcasts", i, wrong[i]);
         MPI_Comm_free(&comms[i]);
     }

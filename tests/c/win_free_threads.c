@@ -3,8 +3,7 @@
  *
  *     mpirun -n P win_free_threads [ROUNDS]
  */
-#include "check.h"
-#include <pthread.h>
+#include "threads.h"
 
 enum { THREADS = 4 };
 static int rank, size, rounds = 200;
@@ -30,24 +29,15 @@ static void *make(void *argument)
 
 int main(int argc, char **argv)
 {
-    int numbers[THREADS], provided;
-    pthread_t handles[THREADS];
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    init_threads(&argc, &argv, "threads that free windows");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc > 1)
         rounds = atoi(argv[1]);
-    snprintf(context, sizeof context, "threads that free windows");
-    expect(provided == MPI_THREAD_MULTIPLE, "level of threads", provided, 0);
     for (int i = 0; i < THREADS; i++)
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
-    for (int i = 0; i < THREADS; i++) {
-        numbers[i] = i;
-        pthread_create(&handles[i], NULL, make, &numbers[i]);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(handles[i], NULL);
+    in_threads(THREADS, make);
+    for (int i = 0; i < THREADS; i++)
         MPI_Comm_free(&comms[i]);
-    }
     return finish("win_free_threads");
 }
