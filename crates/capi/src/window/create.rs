@@ -172,10 +172,11 @@ unsafe fn make(
 
 /// Which threads may operate on a window.
 fn threads(host: &Host) -> Threads {
-    match host.threads() {
-        ferrorail_mpi_abi::Threads::One => Threads::One,
-        ferrorail_mpi_abi::Threads::InTurn => Threads::InTurn,
-        ferrorail_mpi_abi::Threads::AtOnce => Threads::AtOnce,
+    let constants = host.constants();
+    match host.thread_level() {
+        Some(level) if level < constants.thread_serialized => Threads::One,
+        Some(level) if level < constants.thread_multiple => Threads::InTurn,
+        _ => Threads::AtOnce,
     }
 }
 

@@ -257,7 +257,7 @@ impl Endpoint for Failover {
             true => Err(self.unreachable(pair)),
             false => {
                 self.keep_alive(pair);
-                pair.lost.lock().take().map_or(Ok(()), Err)
+                self.untracked(peer)
             }
         }
     }

@@ -88,18 +88,7 @@ pub struct Host {
 /// Defines what handles are that a C program passed in registers.
 macro_rules! from_registers {
     ($($name:ident: $handle:ident, $what:literal;)*) => {
-        /// Threads of the program that call MPI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
-    /// One alone.
-    One,
-    /// Several, of which one at a time is in MPI.
-    InTurn,
-    /// Several at once.
-    AtOnce,
-}
-
-impl Host {$(
+        impl Host {$(
             #[doc = concat!("A handle of ", $what, " as a C program passed it in a register.")]
             #[inline]
             pub fn $name(&self, register: usize) -> crate::$handle {
@@ -323,19 +312,13 @@ impl Host {
         initialized != 0 && finalized == 0
     }
 
-    /// Which threads of the program may call MPI (MPI 4.1, section 11.6.2).
-    pub fn threads(&self) -> Threads {
+    /// Which threads of the program may call MPI (MPI 4.1, section 11.6.2); `None` if the library does not say, as
+    /// sessions may have other levels than the world.
+    pub fn thread_level(&self) -> Option<c_int> {
         let query = self.functions.query_thread;
         // SAFETY: allowed between initialisation and finalisation; the level is live.
-        let level = self
-            .is_active()
-            .then(|| self.answer("MPI_Query_thread", 0, |level| unsafe { query(level) }));
-        match level {
-            Some(Ok(level)) if level < self.constants().thread_serialized => Threads::One,
-            Some(Ok(level)) if level < self.constants().thread_multiple => Threads::InTurn,
-            // Sessions may have other levels than the world.
-            _ => Threads::AtOnce,
-        }
+        let ask = || self.answer("MPI_Query_thread", 0, |level| unsafe { query(level) });
+        self.is_active().then(ask)?.ok()
     }
 
     /// `MPI_Init_thread` for a program of our own, without arguments; returns whether the library
