@@ -43,6 +43,8 @@ mod reduce;
 mod reduce_scatter_block;
 mod reduction;
 mod registry;
+#[cfg(test)]
+mod sample;
 mod scan;
 mod scatter;
 pub mod schedule;

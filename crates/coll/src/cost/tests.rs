@@ -4,6 +4,7 @@ use super::*;
 use crate::collective::Collective;
 use crate::pattern::{ceil_log, floor_log};
 use crate::registry::{algorithms, find};
+use crate::sample::sizes;
 use ferrorail_base::Topology;
 
 mod domains;
@@ -36,7 +37,7 @@ fn check_closed_forms(topology: &Topology, ports: u8) {
 
 #[test]
 fn closed_forms_equal_the_schedules_on_flat_teams() {
-    for size in 1..=64 {
+    for size in sizes(64) {
         for ports in [1, 2, 3, 4, 8] {
             check_closed_forms(&flat(size), ports);
         }
@@ -45,7 +46,7 @@ fn closed_forms_equal_the_schedules_on_flat_teams() {
 
 #[test]
 fn closed_forms_equal_the_schedules_on_even_nodes() {
-    for nodes in 1..=24u32 {
+    for nodes in sizes(24) {
         for node_size in [2, 3, 5] {
             for ports in [1, 2, 3, 4] {
                 let sizes = vec![node_size; nodes as usize];
