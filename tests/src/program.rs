@@ -26,7 +26,7 @@ pub fn build(setup: &Setup, mpi: Mpi, source: &str) -> Result<PathBuf> {
         .is_some_and(|extension| extension == "f90");
     let compiler = mpi.compiler(setup, fortran)?;
     let mut command = Command::new(compiler);
-    command.args(["-O2", "-g", "-pthread"]);
+    command.args(["-O1", "-g1", "-pthread"]);
     if fortran {
         // Modules of different MPIs must not meet.
         command.arg(format!("-J{}", folder.display()));
