@@ -35,6 +35,9 @@ pub use rule::{Limits, Rule};
 /// The version of the format that this library reads and writes.
 const VERSION: u32 = 1;
 
+/// [`Query::attach_percent`] where nothing was measured: more than any measured time.
+pub const NOT_MEASURED: u32 = 10_000;
+
 /// What an operation is, as far as every rank knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query {
@@ -52,6 +55,9 @@ pub struct Query {
     pub domains: u32,
     /// 1 if each rank has a core of its own, 2 if not.
     pub ranks_per_core: u32,
+    /// Time that long messages of two ranks take by cross-memory attach, in percent of what they take through the
+    /// segment, as measured; else [`NOT_MEASURED`].
+    pub attach_percent: u32,
     /// Rails in use.
     pub rails: u8,
     /// k.
@@ -88,6 +94,7 @@ impl Query {
             self.node_size_max.into(),
             self.domains.into(),
             self.ranks_per_core.into(),
+            self.attach_percent.into(),
             self.rails.into(),
             self.ports.into(),
         ]

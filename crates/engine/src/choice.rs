@@ -150,6 +150,7 @@ pub fn protocol_name(protocol: Protocol) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrorail_coll::select::NOT_MEASURED;
 
     const QUERY: Query = Query {
         collective: Collective::Allgather,
@@ -159,6 +160,7 @@ mod tests {
         node_size_max: 2,
         domains: 1,
         ranks_per_core: 1,
+        attach_percent: NOT_MEASURED,
         rails: 2,
         ports: 2,
         zero_copy: true,

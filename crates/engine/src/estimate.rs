@@ -15,7 +15,7 @@ use crate::{ConnectionRow, EngineError};
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_coll::named::{Variant, variant};
-use ferrorail_coll::select::Table;
+use ferrorail_coll::select::{NOT_MEASURED, Table};
 use ferrorail_coll::{Collective, Protocol, find_collective};
 use ferrorail_fabric::Connections;
 use serde::Serialize;
@@ -259,6 +259,7 @@ impl<'a> Imagined<'a> {
                 rails,
                 ports: asked.ports.or(settings.ports).unwrap_or(rails),
                 ranks_per_core: 1,
+                attach_percent: settings.attach_percent.unwrap_or(NOT_MEASURED),
                 leaders: settings.leaders,
                 zero_copy: settings.zero_copy.unwrap_or(true),
                 multicast: settings.multicast,

@@ -3,13 +3,14 @@
 //! A choice is made only from what every rank knows (architecture invariant 1): the collective, the
 //! team, the size class, and the settings agreed at team creation.
 
+mod found;
 mod short;
 
+pub(crate) use found::{Found, selector};
 pub(crate) use short::{Short, ShortWays};
 
-use crate::choice::{Chooser, ChosenBy, by_length, protocol_name};
+use crate::choice::{ChosenBy, by_length, protocol_name};
 use crate::collective::eager::form::Form;
-use crate::scratch::Scratch;
 use crate::selection::Selector;
 use crate::sequence::ChannelRequest;
 use crate::stats::{CallRow, Stats};
@@ -110,6 +111,8 @@ pub(crate) struct Lengths {
     pub short: usize,
     /// Longest block that goes through the part for long blocks.
     pub long: usize,
+    /// Longest block of two ranks of a node that does not go straight into user memory.
+    pub in_segment: usize,
 }
 
 /// A schedule and what it needs of the user's memory.
@@ -135,8 +138,7 @@ pub(crate) struct Plans {
     /// again and again.
     recent: [Option<Box<Plan>>; RECENT],
     others: HashMap<PlanKey, Box<Plan>>,
-    /// Whether nodes cannot send each other multicasts, as all ranks have found.
-    without_multicast: bool,
+    found: Found,
 }
 
 impl Default for Plans {
@@ -144,7 +146,7 @@ impl Default for Plans {
         Self {
             recent: [const { None }; RECENT],
             others: HashMap::new(),
-            without_multicast: false,
+            found: Found::default(),
         }
     }
 }
@@ -166,18 +168,33 @@ impl Plans {
             self.others.insert(plan.key, plan);
         }
         let known = self.others.remove(&key);
-        known.unwrap_or_else(|| Box::new(Plan::new(map, key, !self.without_multicast)))
+        known.unwrap_or_else(|| Box::new(Plan::new(map, key, self.found)))
     }
 
     /// The plan to use instead of `plan`, and from now on, as nodes cannot send each other multicasts.
     pub fn without_multicast(&mut self, map: &Map, plan: &Plan) -> Plan {
-        self.without_multicast = true;
+        self.found.multicast = false;
         let is_multicast = |plan: &Plan| plan.variant.algorithm.multicast;
         self.others.retain(|_, plan| !is_multicast(plan));
         for place in &mut self.recent {
             place.take_if(|plan| is_multicast(plan));
         }
-        Plan::new(map, plan.key, false)
+        Plan::new(map, plan.key, self.found)
+    }
+
+    /// What is chosen by.
+    pub fn found(&self) -> Found {
+        self.found
+    }
+
+    /// Has calls chosen anew with long messages by cross-memory attach in this time.
+    pub fn set_attach_percent(&mut self, map: &Map, percent: u32) {
+        if self.found.attach_percent != percent {
+            self.flush_counts(map, map.context.stats());
+            self.recent = [const { None }; RECENT];
+            self.others.clear();
+            self.found.attach_percent = percent;
+        }
     }
 
     /// Keeps `plan` for the next call and counts this one.
@@ -209,10 +226,11 @@ impl Plans {
 }
 
 impl Plan {
-    fn new(map: &Map, key: PlanKey, multicast: bool) -> Self {
+    /// What a team that has `found` this does for `key`.
+    pub fn new(map: &Map, key: PlanKey, found: Found) -> Self {
         let (collective, root) = (key.collective, key.root);
         let topology = &map.topology;
-        let selector = selector(map, multicast);
+        let selector = selector(map, found);
         let ranks = (root, map.rank);
         let choice = selector.choose(collective, key.bytes(), key.in_rank_order, ranks);
         let (variant, protocol, by) = (choice.variant, choice.protocol, choice.by);
@@ -264,7 +282,7 @@ impl Plan {
             Some(_) => Protocol::Eager,
             None => self.protocol,
         };
-        let selector = selector(map, true);
+        let selector = selector(map, Found::default());
         let schedule = selector.schedule(self.variant, protocol, self.key.root, rank);
         schedule.peers()
     }
@@ -274,7 +292,7 @@ impl Plan {
         let calls = std::mem::take(&mut self.calls);
         let bytes = std::mem::take(&mut self.bytes);
         let runs = std::mem::take(&mut self.runs);
-        let selector = selector(map, true);
+        let selector = selector(map, Found::default());
         let shape = selector.shape(self.variant);
         let puts = |step: &&Step| matches!(step, Step::Put { .. } | Step::Multicast { .. });
         let puts = self.route.schedule.steps.iter().filter(puts).count() as u64;
@@ -334,27 +352,5 @@ impl Route {
             domains,
             schedule,
         }
-    }
-}
-
-/// The team, as its choices see it.
-fn selector(map: &Map, multicast: bool) -> Selector<'_> {
-    let settings = &map.settings;
-    Selector {
-        topology: &map.topology,
-        domains: map.domains.as_ref(),
-        chooser: Chooser {
-            table: map.table(),
-            forced: &settings.algorithm,
-            zero_copy: settings.zero_copy,
-        },
-        rails: map.rail_count(),
-        ports: settings.ports.unwrap_or_else(|| map.rail_count()),
-        ranks_per_core: if map.has_cores { 1 } else { 2 },
-        leaders: settings.leaders,
-        zero_copy: map.zero_copy,
-        multicast: multicast && settings.multicast,
-        all_pairs: map.all_pairs,
-        scratch: Scratch::of(map),
     }
 }

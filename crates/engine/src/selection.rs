@@ -22,6 +22,8 @@ pub struct Selector<'a> {
     pub ports: u8,
     /// 1 if each rank has a core of its own, 2 if not.
     pub ranks_per_core: u32,
+    /// As [`Query::attach_percent`].
+    pub attach_percent: u32,
     /// `FERRORAIL_LEADERS`.
     pub leaders: Option<u8>,
     /// Whether puts may land in user memory.
@@ -45,6 +47,7 @@ impl Selector<'_> {
             node_size_max: self.topology.node_size_max(),
             domains: (self.domains).map_or(1, |domains| self.topology.parts_max(domains)),
             ranks_per_core: self.ranks_per_core,
+            attach_percent: self.attach_percent,
             rails: self.rails,
             ports: self.ports,
             zero_copy: self.zero_copy,

@@ -111,6 +111,7 @@ fn rules(collective: &str, best: &[(u64, String)]) -> Result<Vec<Rule>> {
             node_size: Limits::default(),
             domains: Limits::default(),
             ranks_per_core: Limits::default(),
+            attach_percent: Limits::default(),
             rails: Limits::default(),
             ports: Limits::default(),
             algorithm: name.clone(),
@@ -166,7 +167,7 @@ pub fn finish(rows: &[Row], path: Option<&Path>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferrorail_coll::select::Query;
+    use ferrorail_coll::select::{NOT_MEASURED, Query};
 
     fn row(bytes: usize, algorithm: &str, us: f64) -> Row {
         Row::measured("gather", bytes, algorithm, us)
@@ -182,6 +183,7 @@ mod tests {
             node_size_max: 4 / nodes,
             domains: 1,
             ranks_per_core: 1,
+            attach_percent: NOT_MEASURED,
             rails: 1,
             ports: 1,
             zero_copy: true,

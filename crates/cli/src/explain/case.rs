@@ -6,7 +6,7 @@ use ferrorail_base::config::{DomainChoice, Settings};
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, predict_in_pieces};
 use ferrorail_coll::named::Variant;
-use ferrorail_coll::select::Table;
+use ferrorail_coll::select::{NOT_MEASURED, Table};
 use ferrorail_coll::{Collective, Protocol, Schedule};
 use ferrorail_engine::choice::{Choice, Chooser, all_pairs_fit, by_length, is_left};
 use ferrorail_engine::scratch::Scratch;
@@ -40,6 +40,7 @@ pub struct Case {
     /// Whether every rank may connect to every other.
     all_pairs: bool,
     ranks_per_core: u32,
+    attach_percent: u32,
     leaders: Option<u8>,
 }
 
@@ -105,6 +106,8 @@ impl Case {
             multicast: settings.multicast,
             all_pairs,
             ranks_per_core: args.ranks_per_core,
+            attach_percent: (args.attach_percent.or(settings.attach_percent))
+                .unwrap_or(NOT_MEASURED),
             leaders: settings.leaders,
         })
     }
@@ -122,6 +125,7 @@ impl Case {
             rails: self.shape.rails,
             ports: self.shape.ports,
             ranks_per_core: self.ranks_per_core,
+            attach_percent: self.attach_percent,
             leaders: self.leaders,
             zero_copy: self.zero_copy,
             multicast: self.multicast,

@@ -111,6 +111,7 @@ impl Findings {
                     node_size_max: shape.node_size,
                     domains: 1,
                     ranks_per_core: 1,
+                    attach_percent: NOT_MEASURED,
                     rails: shape.rails,
                     ports: shape.ports,
                     zero_copy,

@@ -13,6 +13,7 @@ const QUERY: Query = Query {
     node_size_max: 4,
     domains: 1,
     ranks_per_core: 1,
+    attach_percent: NOT_MEASURED,
     rails: 2,
     ports: 2,
     zero_copy: true,
@@ -282,6 +283,24 @@ fn ranks_that_share_cores_have_rules_of_their_own() {
     };
     assert_eq!(of(1), ("direct", Protocol::Rendezvous));
     assert_eq!(of(2), ("smp_direct", Protocol::Eager));
+}
+
+#[test]
+fn two_ranks_take_what_they_have_measured() {
+    let of = |bytes, attach_percent| {
+        let choice = Table::shipped().choose(&Query {
+            bytes,
+            ranks: 2,
+            nodes: 1,
+            node_size_max: 2,
+            attach_percent,
+            ..QUERY
+        });
+        choice.protocol
+    };
+    assert_eq!(of(1 << 20, 80), Protocol::Rendezvous);
+    assert_eq!(of(1 << 20, NOT_MEASURED), Protocol::Eager);
+    assert_eq!(of(16 << 10, 80), Protocol::Eager);
 }
 
 #[test]

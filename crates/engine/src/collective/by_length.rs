@@ -6,21 +6,22 @@
 //! many pieces the longest message takes.
 
 use super::room::{rotating_part, scratch_of};
+use super::words::gather_words;
 use super::{
     Call, Load, allocate, connect_peers, copy_own, eager, finish, goes_past_caches, piece_in,
-    prepare_pieces, scheduled,
+    prepare_pieces,
 };
 use crate::EngineError;
 use crate::choice::ZERO_COPY_BYTES_MIN;
-use crate::plan::{Lengths, Plan, ShortWays};
-use crate::run::{BlockList, Even, Run, Side, UserBuffers, Window, beside_cells};
+use crate::plan::{Found, Lengths, Plan, ShortWays, selector};
+use crate::run::{BlockList, Run, Side, UserBuffers, Window, beside_cells};
 use crate::scratch::{self, Scratch, Widths};
 use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
 use crate::tag::tag;
 use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::Rank;
-use ferrorail_coll::Collective;
+use ferrorail_coll::{Collective, Protocol};
 use ferrorail_shm::layout::LINE;
 
 pub(super) fn run(
@@ -33,7 +34,12 @@ pub(super) fn run(
     plan.runs += 1;
     let lengths = match plan.lengths {
         Some(lengths) => lengths,
-        None => *plan.lengths.insert(lengths(map, plan, call.collective)),
+        None => {
+            let found = state.plans.found();
+            *plan
+                .lengths
+                .insert(lengths(map, plan, call.collective, found))
+        }
     };
     let Some(large) = &plan.large else {
         return in_pieces(map, state, plan, call, lengths);
@@ -59,7 +65,9 @@ pub(super) fn run(
         }
         return Ok(());
     }
-    if let Some(longest) = long_pair(map, call, above) {
+    if let Some(longest) = long_pair(map, call, above)
+        && longest <= lengths.in_segment
+    {
         pair_in_pieces(map, state, plan, call, (longest, lengths))?;
         return unless_differs(differs);
     }
@@ -154,7 +162,7 @@ fn has_blocks(call: &Call<'_>, window: Window) -> bool {
 
 /// Which way blocks go in calls of `plan`, which are calls of `collective`.
 #[cold]
-fn lengths(map: &Map, plan: &Plan, collective: Collective) -> Lengths {
+fn lengths(map: &Map, plan: &Plan, collective: Collective, found: Found) -> Lengths {
     let (ranks, nodes) = (map.topology.size(), map.topology.node_count());
     let width = Scratch::of(map).width_by_length();
     let all = scratch_of(map, collective, width);
@@ -183,20 +191,41 @@ fn lengths(map: &Map, plan: &Plan, collective: Collective) -> Lengths {
         };
         piece_in(scratch, map, plan, load)
     };
+    let in_segment = in_segment(map, collective, found);
     Lengths {
         channels: ChannelRequest {
             width,
             rotating: rotating_part(map, collective, all as usize),
             ..ChannelRequest::CHANNEL
         },
-        short: up_to(most, scratch),
-        long: up_to(most_long, LONG_PART as u64),
+        short: up_to(most, scratch).min(in_segment),
+        long: up_to(most_long, LONG_PART as u64).min(in_segment),
+        in_segment,
     }
+}
+
+/// Longest block of two ranks of a node that does not go straight into user memory: as rules have it for blocks of one
+/// length.
+fn in_segment(map: &Map, collective: Collective, found: Found) -> usize {
+    if map.topology.size() != 2 || map.topology.node_count() != 1 {
+        return usize::MAX;
+    }
+    let regular = match collective {
+        Collective::Alltoallv => Collective::Alltoall,
+        other => other.regular(),
+    };
+    let selector = selector(map, found);
+    let goes_straight = |class: &u32| {
+        let query = selector.query(regular, 1 << class);
+        selector.chooser.table.choose(&query).protocol == Protocol::Rendezvous
+    };
+    let first = (1..usize::BITS).find(goes_straight);
+    first.map_or(usize::MAX, |class| 1 << (class - 1))
 }
 
 /// The longer of the two blocks that two ranks of a node have for each other, if it has more than `above` bytes: as both
 /// know the length, it goes through scratch, in pieces if it has to.
-fn long_pair(map: &Map, call: &Call<'_>, above: usize) -> Option<usize> {
+pub(super) fn long_pair(map: &Map, call: &Call<'_>, above: usize) -> Option<usize> {
     if map.topology.size() != 2 || map.topology.node_count() != 1 {
         return None;
     }
@@ -312,15 +341,6 @@ fn user<'a>(call: &Call<'a>, window: Window, past_caches: bool) -> UserBuffers<'
 
 /// Length of the longest block of any rank.
 fn longest(map: &Map, state: &mut State, call: &Call<'_>) -> Result<usize, EngineError> {
-    let mut own = call.longest() as u64;
-    let mut all = vec![0u64; map.topology.size() as usize];
-    let bytes = size_of::<u64>();
-    let send = Even::new((&raw mut own).cast(), 1, bytes);
-    let recv = Even::new(all.as_mut_ptr().cast(), map.topology.size(), bytes);
-    let exchange = Call::new(Collective::Allgather, send, recv, bytes).general();
-    let mut plan = state.plans.take(map, exchange.key());
-    let outcome = scheduled(map, state, &mut plan, &exchange);
-    state.plans.keep(plan);
-    outcome?;
+    let all = gather_words(map, state, call.longest() as u64)?;
     Ok(all.into_iter().max().unwrap_or(0) as usize)
 }

@@ -4,6 +4,7 @@
 //! plan, connects, cuts what exceeds scratch into pieces and runs the schedule. Vector forms of
 //! which no rank knows all lengths have a way of their own in `by_length`.
 
+mod attach;
 mod by_length;
 mod call;
 pub(crate) mod eager;
@@ -11,6 +12,9 @@ mod even;
 mod reduction;
 mod room;
 mod vector;
+mod words;
+
+pub(crate) use attach::Attach;
 
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::{Blocked, BlockingWait, status};
@@ -51,6 +55,11 @@ impl Team {
         let mut state = self.enter()?;
         let state = &mut *state;
         let longest = call.longest();
+        if longest >= attach::BYTES_MIN
+            && let Err(error) = attach::look(&self.map, state, &call.general())
+        {
+            return Err(self.failed(state, error));
+        }
         let outcome = match state.plans.short(&call.key(), longest) {
             Some(Short::Whole(form)) => {
                 // SAFETY: the entry's caller vouches for its buffers.

@@ -92,6 +92,28 @@ fn every_root(team: &Team, body: impl Fn(usize, usize, u32)) {
     }
 }
 
+/// What two ranks of a node measure decides how long blocks go; here it is given.
+#[test]
+fn two_ranks_go_straight_or_through_the_segment() {
+    for attach_percent in [Some(1), Some(1000), None] {
+        let settings = Settings {
+            attach_percent,
+            ..settings(2, 1)
+        };
+        on_ranks(2, &settings, |team| {
+            for _ in 0..20 {
+                every_root(team, |op, bytes, root| {
+                    bcast(team, op, bytes, root);
+                    gather(team, op, bytes, root, op % 3 == 1);
+                    scatter(team, op, bytes, root, op % 3 == 2);
+                    alltoall(team, op, bytes);
+                    assert!(allgather(team, op, bytes).expect("an all-gather"));
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn broadcasts_by_every_algorithm() {
     every_algorithm(Collective::Bcast, |team| {

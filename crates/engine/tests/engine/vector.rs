@@ -138,6 +138,18 @@ fn straight_into_user_memory() {
     }
 }
 
+/// What two ranks of a node measure decides; here it is given.
+#[test]
+fn two_ranks_go_straight_or_through_the_segment() {
+    for attach_percent in [Some(1), Some(1000), None] {
+        let settings = Settings {
+            attach_percent,
+            ..settings(2, 1)
+        };
+        on_ranks(2, &settings, everything);
+    }
+}
+
 /// A rail that lets 16 MB be registered, half of which four segments take, never refuses any.
 #[test]
 fn what_an_operation_registers_it_gives_back() {

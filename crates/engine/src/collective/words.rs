@@ -1,0 +1,25 @@
+//! What ranks tell each other within a call: one word each.
+
+use super::{Call, scheduled};
+use crate::EngineError;
+use crate::run::Even;
+use crate::team::map::Map;
+use crate::team::state::State;
+use ferrorail_coll::Collective;
+
+/// Every rank's `word`, by rank. An operation of its own, for which all ranks come.
+pub(super) fn gather_words(
+    map: &Map,
+    state: &mut State,
+    mut word: u64,
+) -> Result<Vec<u64>, EngineError> {
+    let mut all = vec![0u64; map.topology.size() as usize];
+    let bytes = size_of::<u64>();
+    let send = Even::new((&raw mut word).cast(), 1, bytes);
+    let recv = Even::new(all.as_mut_ptr().cast(), map.topology.size(), bytes);
+    let exchange = Call::new(Collective::Allgather, send, recv, bytes).general();
+    let mut plan = state.plans.take(map, exchange.key());
+    let outcome = scheduled(map, state, &mut plan, &exchange);
+    state.plans.keep(plan);
+    outcome.map(|()| all)
+}
