@@ -139,6 +139,8 @@ pub(crate) struct Plans {
     recent: [Option<Box<Plan>>; RECENT],
     others: HashMap<PlanKey, Box<Plan>>,
     found: Found,
+    /// The operation from which on two ranks of a node measure again, in the next long call.
+    pub measures_from: u64,
 }
 
 impl Default for Plans {
@@ -147,6 +149,7 @@ impl Default for Plans {
             recent: [const { None }; RECENT],
             others: HashMap::new(),
             found: Found::default(),
+            measures_from: 0,
         }
     }
 }

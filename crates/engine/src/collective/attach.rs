@@ -39,13 +39,6 @@ const RECENT: Duration = Duration::from_secs(1);
 /// What a rank says that knows no recent time.
 const UNKNOWN: u64 = u64::MAX;
 
-/// When a team looks at its times again; alike on all ranks.
-#[derive(Default)]
-pub(crate) struct Attach {
-    /// The operation from which on it does, in the next long call.
-    from: u64,
-}
-
 /// What this process measured last.
 struct Measured {
     peer: ProcessId,
@@ -62,11 +55,11 @@ static LAST: Mutex<Option<Measured>> = Mutex::new(None);
 #[cold]
 #[inline(never)]
 pub(super) fn look(map: &Map, state: &mut State, call: &Call<'_>) -> Result<(), EngineError> {
-    if state.sequence.op() < state.attach.from {
+    if state.sequence.op() < state.plans.measures_from {
         return Ok(());
     }
     if !depends(map, state.plans.found()) {
-        state.attach.from = u64::MAX;
+        state.plans.measures_from = u64::MAX;
         return Ok(());
     }
     if !is_long(map, call) {
@@ -84,7 +77,7 @@ pub(super) fn look(map: &Map, state: &mut State, call: &Call<'_>) -> Result<(), 
         });
     }
     state.plans.set_attach_percent(map, percent as u32);
-    state.attach.from = state.sequence.op() + INTERVAL;
+    state.plans.measures_from = state.sequence.op() + INTERVAL;
     Ok(())
 }
 

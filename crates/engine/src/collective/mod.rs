@@ -14,8 +14,6 @@ mod room;
 mod vector;
 mod words;
 
-pub(crate) use attach::Attach;
-
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::{Blocked, BlockingWait, status};
 use crate::choice;

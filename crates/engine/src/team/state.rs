@@ -5,7 +5,6 @@ use super::flush::Flush;
 use super::link::Link;
 use super::map::Map;
 use super::resume::Resumption;
-use crate::collective::Attach;
 use crate::plan::Plans;
 use crate::quiescence::progress::Quiescence;
 use crate::run::checked::unacknowledged::UnacknowledgedList;
@@ -29,8 +28,6 @@ pub(crate) struct State {
     pub quiescence: Quiescence,
     /// Chosen algorithms with their schedules.
     pub plans: Plans,
-    /// When two ranks of a node time their long messages.
-    pub attach: Attach,
     /// Connections, by rank; `None` for ranks of this node and not yet connected ones.
     pub links: Vec<Option<Link>>,
     /// Whose turn it is among the rails, for short messages to whomever.
