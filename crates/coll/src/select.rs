@@ -55,7 +55,7 @@ pub struct Query {
     pub domains: u32,
     /// 1 if each rank has a core of its own, 2 if not.
     pub ranks_per_core: u32,
-    /// Time that long messages of two ranks take by cross-memory attach, in percent of what they take through the
+    /// Time that long messages of a node's few ranks take by cross-memory attach, in percent of what they take through the
     /// segment, as measured; else [`NOT_MEASURED`].
     pub attach_percent: u32,
     /// Rails in use.

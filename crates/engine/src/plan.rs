@@ -139,7 +139,7 @@ pub(crate) struct Plans {
     recent: [Option<Box<Plan>>; RECENT],
     others: HashMap<PlanKey, Box<Plan>>,
     found: Found,
-    /// The operation from which on two ranks of a node measure again, in the next long call.
+    /// The operation from which on the few ranks of a node measure again, in the next long call.
     pub measures_from: u64,
 }
 

@@ -54,7 +54,7 @@ pub struct Rule {
     /// 1 for teams whose ranks have a core each, 2 for others.
     #[serde(default, skip_serializing_if = "Limits::is_any")]
     pub ranks_per_core: Limits,
-    /// Time that long messages of two ranks take by cross-memory attach, in percent of what they take through the
+    /// Time that long messages of a node's few ranks take by cross-memory attach, in percent of what they take through the
     /// segment; 10000 where that was not measured.
     #[serde(default, skip_serializing_if = "Limits::is_any")]
     pub attach_percent: Limits,

@@ -1,15 +1,16 @@
-//! Whether long messages of two ranks of a node go through its segment or by cross-memory attach.
+//! Whether long messages of the few ranks of a node go through its segment or by cross-memory attach.
 //!
-//! Which is faster depends on the processor, on how far apart the two cores are, and on what the kernel takes for each
-//! page: between near cores of one machine the segment takes two thirds of the time, between cores of another one half
-//! as long again. So both ranks, in the first long call and again now and then, make the same all-gather both ways.
-//! Rank 0's times count; the rules of the table say what follows from them (`attach_percent`), for rooted collectives as
-//! well: what differs is how far the cores are apart.
+//! Which is faster depends on the processor, on how far apart the cores are, and on what the kernel takes for each page:
+//! between near cores of one machine the segment takes two thirds of the time, between cores of another one half as long
+//! again. So all ranks, in the first long call and again now and then, make the same all-to-all both ways. Rank 0's times
+//! count; the rules of the table say what follows from them (`attach_percent`), for other collectives as well: what
+//! differs is how far the cores are apart.
 
 use super::by_length::long_pair;
 use super::words::gather_words;
 use super::{Call, scheduled};
 use crate::EngineError;
+use crate::choice;
 use crate::plan::{Found, Plan, selector};
 use crate::run::Even;
 use crate::team::map::Map;
@@ -26,27 +27,36 @@ pub(super) const BYTES_MIN: usize = 16 << 10;
 /// Length of the blocks that are timed: on both machines that were compared what is faster for these is so for longer ones.
 const TRIAL_BYTES: usize = 128 << 10;
 
-/// How often each way is timed, the least counts: the first times touch scratch that nobody had touched, channel by
-/// channel.
-const ROUNDS: usize = 12;
+/// How often each way is timed; of the later ones the median counts. The first ones touch scratch that nobody had touched,
+/// channel by channel.
+const ROUNDS: usize = 13;
+const FIRST_ROUNDS: usize = 4;
 
 /// In so many operations the ranks look whether times are recent.
 const INTERVAL: u64 = 64;
 
-/// For how long they are: virtual processors move. All trials take less than a thousandth of the time.
-const RECENT: Duration = Duration::from_secs(1);
+/// For how long they are, of two ranks: virtual processors move. Trials take 0.5 ms for two ranks, 4 ms for 4 and 16 ms for
+/// 8 that share 2 cores.
+const RECENT: Duration = Duration::from_secs(2);
 
 /// What a rank says that knows no recent time.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What this process measured last.
+/// Teams of up to so many ranks measure.
+const RANKS_MAX: u32 = 8;
+
+/// What this process has measured, with whom.
 struct Measured {
-    peer: ProcessId,
+    processes: Vec<ProcessId>,
     at: Instant,
     percent: u64,
 }
 
-static LAST: Mutex<Option<Measured>> = Mutex::new(None);
+/// The latest last.
+static MEASURED: Mutex<Vec<Measured>> = Mutex::new(Vec::new());
+
+/// So many are kept: a process has communicators of rows, of columns, of planes.
+const KEPT: usize = 16;
 
 /// Measures, if `call` is long and it is time to.
 ///
@@ -69,33 +79,41 @@ pub(super) fn look(map: &Map, state: &mut State, call: &Call<'_>) -> Result<(), 
     if percent == UNKNOWN {
         let mine = measure(map, state)?;
         percent = gather_words(map, state, mine)?[0];
-        tracing::debug!(percent, "long messages of two ranks by cross-memory attach");
-        *LAST.lock() = Some(Measured {
-            peer: peer(map),
-            at: Instant::now(),
+        tracing::debug!(
             percent,
-        });
+            "long messages by cross-memory attach instead of through the segment"
+        );
+        keep(map, percent);
     }
     state.plans.set_attach_percent(map, percent as u32);
     state.plans.measures_from = state.sequence.op() + INTERVAL;
     Ok(())
 }
 
-fn peer(map: &Map) -> ProcessId {
-    map.processes[1 - map.rank.index()]
+fn recent(map: &Map) -> Option<u64> {
+    let all = MEASURED.lock();
+    let last = all.iter().find(|known| known.processes == map.processes)?;
+    let pairs = (map.topology.size() / 2).pow(2);
+    (last.at.elapsed() < RECENT * pairs).then_some(last.percent)
 }
 
-fn recent(map: &Map) -> Option<u64> {
-    let last = LAST.lock();
-    let same = last.as_ref().filter(|last| last.peer == peer(map))?;
-    (same.at.elapsed() < RECENT).then_some(same.percent)
+fn keep(map: &Map, percent: u64) {
+    let mut all = MEASURED.lock();
+    all.retain(|known| known.processes != map.processes);
+    if all.len() == KEPT {
+        all.remove(0);
+    }
+    all.push(Measured {
+        processes: map.processes.clone(),
+        at: Instant::now(),
+        percent,
+    });
 }
 
 /// Whether any choice of the team depends on the times.
 fn depends(map: &Map, found: Found) -> bool {
-    let could = map.topology.size() == 2
+    let could = (2..=RANKS_MAX).contains(&map.topology.size())
         && map.topology.node_count() == 1
-        && map.has_cores
         && map.zero_copy
         && map.settings.attach_percent.is_none();
     let protocol = |collective, attach_percent| {
@@ -112,39 +130,46 @@ fn depends(map: &Map, found: Found) -> bool {
             .any(|&collective| protocol(collective, 0) != protocol(collective, NOT_MEASURED))
 }
 
-/// Whether both ranks know that `call` has a block of [`BYTES_MIN`] bytes for the other.
+/// Whether all ranks know that `call` has a block of [`BYTES_MIN`] bytes: of forms in which lengths are known to the two
+/// ends alone, where there are no others.
 fn is_long(map: &Map, call: &Call<'_>) -> bool {
-    match call.collective {
-        Collective::Gatherv | Collective::Scatterv | Collective::Alltoallv => {
-            long_pair(map, call, BYTES_MIN - 1).is_some()
-        }
-        _ => call.bytes >= BYTES_MIN,
+    match choice::by_length(call.collective) {
+        true => long_pair(map, call, BYTES_MIN - 1).is_some(),
+        false => call.bytes >= BYTES_MIN,
     }
 }
 
 /// Time by cross-memory attach in percent of the time through the segment.
 fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
-    let [mut sent, mut received] = [vec![0u8; TRIAL_BYTES], vec![0; 2 * TRIAL_BYTES]];
-    let send = Even::new(sent.as_mut_ptr(), 1, TRIAL_BYTES);
-    let recv = Even::new(received.as_mut_ptr(), 2, TRIAL_BYTES);
-    let call = Call::new(Collective::Allgather, send, recv, TRIAL_BYTES).general();
+    let ranks = map.topology.size();
+    let bytes = ranks as usize * TRIAL_BYTES;
+    let [mut sent, mut received] = [(); 2].map(|()| vec![0u8; bytes]);
+    let send = Even::new(sent.as_mut_ptr(), ranks, TRIAL_BYTES);
+    let recv = Even::new(received.as_mut_ptr(), ranks, TRIAL_BYTES);
+    let call = Call::new(Collective::Alltoall, send, recv, TRIAL_BYTES).general();
     let mut ways = [NOT_MEASURED, 0].map(|attach_percent| {
         let found = Found {
             attach_percent,
             ..state.plans.found()
         };
-        (Plan::new(map, call.key(), found), Duration::MAX)
+        (Plan::new(map, call.key(), found), Vec::new())
     });
     for round in 0..ROUNDS {
-        for (plan, least) in &mut ways {
+        for (plan, times) in &mut ways {
             // Programs send what they have just written.
             // SAFETY: all of `sent`; nobody reads it between operations.
-            unsafe { sent.as_mut_ptr().write_bytes(round as u8, TRIAL_BYTES) };
+            unsafe { sent.as_mut_ptr().write_bytes(round as u8, bytes) };
             let start = Instant::now();
             scheduled(map, state, plan, &call)?;
-            *least = start.elapsed().min(*least);
+            // Of ranks that share cores one may be through while others have yet to copy.
+            gather_words(map, state, 0)?;
+            times.push(start.elapsed());
         }
     }
-    let [segment, attach] = ways.map(|(_, least)| least.as_nanos().max(1));
+    let [segment, attach] = ways.map(|(_, mut times)| {
+        let later = &mut times[FIRST_ROUNDS..];
+        later.sort_unstable();
+        later[later.len() / 2].as_nanos().max(1)
+    });
     Ok((100 * attach / segment).min(u128::from(NOT_MEASURED) - 1) as u64)
 }

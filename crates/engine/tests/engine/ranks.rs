@@ -22,6 +22,18 @@ pub const SHAPES: [(u32, u32); 9] = [
     (8, 8),
 ];
 
+/// Ranks, and what they take for the time of long messages by cross-memory attach; `None`: they measure it.
+pub const ATTACH_PERCENTS: [(u32, Option<u32>); 8] = [
+    (2, Some(1)),
+    (2, Some(1000)),
+    (2, None),
+    (3, None),
+    (4, Some(1)),
+    (4, Some(1000)),
+    (4, None),
+    (7, None),
+];
+
 pub fn settings(node_size: u32, rails: u8) -> Settings {
     Settings {
         fabric: FabricChoice::Loopback,

@@ -1,7 +1,7 @@
 //! Barrier, broadcast, gather, scatter and all-to-all of many shapes, ranks being threads.
 
 use crate::ranks::{
-    SHAPES, allgather, assert_same, contents, every_algorithm, forced, on_ranks, settings,
+    self, SHAPES, allgather, assert_same, contents, every_algorithm, forced, on_ranks, settings,
     settings_of,
 };
 use ferrorail_base::Rank;
@@ -92,16 +92,16 @@ fn every_root(team: &Team, body: impl Fn(usize, usize, u32)) {
     }
 }
 
-/// What two ranks of a node measure decides how long blocks go; here it is given.
+/// What the few ranks of a node measure decides how long blocks go; here it is given.
 #[test]
-fn two_ranks_go_straight_or_through_the_segment() {
-    for attach_percent in [Some(1), Some(1000), None] {
+fn few_ranks_go_straight_or_through_the_segment() {
+    for (size, attach_percent) in ranks::ATTACH_PERCENTS {
         let settings = Settings {
             attach_percent,
-            ..settings(2, 1)
+            ..settings(size, 1)
         };
-        on_ranks(2, &settings, |team| {
-            for _ in 0..20 {
+        on_ranks(size, &settings, |team| {
+            for _ in 0..10 {
                 every_root(team, |op, bytes, root| {
                     bcast(team, op, bytes, root);
                     gather(team, op, bytes, root, op % 3 == 1);

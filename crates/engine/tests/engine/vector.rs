@@ -138,15 +138,15 @@ fn straight_into_user_memory() {
     }
 }
 
-/// What two ranks of a node measure decides; here it is given.
+/// What the few ranks of a node measure decides; here it is given.
 #[test]
-fn two_ranks_go_straight_or_through_the_segment() {
-    for attach_percent in [Some(1), Some(1000), None] {
+fn few_ranks_go_straight_or_through_the_segment() {
+    for (size, attach_percent) in ranks::ATTACH_PERCENTS {
         let settings = Settings {
             attach_percent,
-            ..settings(2, 1)
+            ..settings(size, 1)
         };
-        on_ranks(2, &settings, everything);
+        on_ranks(size, &settings, everything);
     }
 }
 
