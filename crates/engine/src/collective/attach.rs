@@ -16,6 +16,7 @@ use crate::run::Even;
 use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::ProcessId;
+use ferrorail_base::memory::filled;
 use ferrorail_base::sync::Mutex;
 use ferrorail_coll::Collective;
 use ferrorail_coll::select::NOT_MEASURED;
@@ -139,11 +140,17 @@ fn is_long(map: &Map, call: &Call<'_>) -> bool {
     }
 }
 
-/// Time by cross-memory attach in percent of the time through the segment.
+/// Time by cross-memory attach in percent of the time through the segment; [`NOT_MEASURED`] if a rank has no memory for
+/// that.
 fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
     let ranks = map.topology.size();
     let bytes = ranks as usize * TRIAL_BYTES;
-    let [mut sent, mut received] = [(); 2].map(|()| vec![0u8; bytes]);
+    let buffers = filled(bytes, 0u8).and_then(|sent| Ok((sent, filled(bytes, 0)?)));
+    let ready = gather_words(map, state, buffers.is_ok().into())?;
+    let (Ok((mut sent, mut received)), true) = (buffers, ready.iter().all(|&ready| ready == 1))
+    else {
+        return Ok(NOT_MEASURED.into());
+    };
     let send = Even::new(sent.as_mut_ptr(), ranks, TRIAL_BYTES);
     let recv = Even::new(received.as_mut_ptr(), ranks, TRIAL_BYTES);
     let call = Call::new(Collective::Alltoall, send, recv, TRIAL_BYTES).general();
