@@ -39,6 +39,20 @@ fn pieces_on_one_node_are_those_that_teams_move() {
 }
 
 #[test]
+fn what_few_ranks_measure_decides() {
+    let of = |args: &str| json(&format!("alltoall --bytes 1M {args}"));
+    let unmeasured = of("--ranks 2");
+    assert_eq!(unmeasured["chosen"]["protocol"], "eager");
+    assert_eq!(unmeasured["attach_decides"], true);
+    let measured = of("--ranks 2 --attach-percent 80");
+    assert_eq!(measured["chosen"]["protocol"], "rendezvous");
+    assert_eq!(measured["attach_percent"], 80);
+    assert_eq!(of("--ranks 4 --node-size 2")["attach_decides"], false);
+    let text = expect_code(&mut explain("alltoall --ranks 8 --bytes 1M"), 0).0;
+    assert!(text.contains("--attach-percent"), "{text}");
+}
+
+#[test]
 fn domains_of_a_node_are_its_nodes() {
     let of = |args: &str| json(&format!("allreduce --ranks 16 --bytes 1K {args}"));
     let facts = of("--domain-size 4");

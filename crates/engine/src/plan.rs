@@ -111,7 +111,7 @@ pub(crate) struct Lengths {
     pub short: usize,
     /// Longest block that goes through the part for long blocks.
     pub long: usize,
-    /// Longest block of two ranks of a node that does not go straight into user memory.
+    /// Longest block of a node's ranks that does not go straight into user memory, by what they have measured.
     pub in_segment: usize,
 }
 
@@ -141,6 +141,8 @@ pub(crate) struct Plans {
     found: Found,
     /// The operation from which on the few ranks of a node measure again, in the next long call.
     pub measures_from: u64,
+    /// The collectives for which they do, a bit each, once that is known.
+    pub measures_for: Option<u32>,
 }
 
 impl Default for Plans {
@@ -150,6 +152,7 @@ impl Default for Plans {
             others: HashMap::new(),
             found: Found::default(),
             measures_from: 0,
+            measures_for: None,
         }
     }
 }

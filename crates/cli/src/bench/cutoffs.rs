@@ -52,10 +52,13 @@ fn is_measured(rule: &Rule) -> bool {
     rule.nodes == NODE && rule.domains == Limits::default()
 }
 
-/// What the shipped table has for one node.
+/// What the shipped table has for one node whose ranks have not measured how their long messages go.
 fn shipped(collective: &str) -> Option<String> {
     let mut rules = Table::shipped().rules().iter();
-    let of_node = |rule: &&Rule| rule.collective.name() == collective && is_measured(rule);
+    let of_node = |rule: &&Rule| {
+        let unlimited = rule.attach_percent == Limits::default();
+        rule.collective.name() == collective && is_measured(rule) && unlimited
+    };
     Some(rules.find(of_node)?.algorithm.clone())
 }
 

@@ -40,7 +40,8 @@ pub struct Case {
     /// Whether every rank may connect to every other.
     all_pairs: bool,
     ranks_per_core: u32,
-    attach_percent: u32,
+    /// Where it is given.
+    pub attach_percent: Option<u32>,
     leaders: Option<u8>,
 }
 
@@ -106,8 +107,7 @@ impl Case {
             multicast: settings.multicast,
             all_pairs,
             ranks_per_core: args.ranks_per_core,
-            attach_percent: (args.attach_percent.or(settings.attach_percent))
-                .unwrap_or(NOT_MEASURED),
+            attach_percent: args.attach_percent.or(settings.attach_percent),
             leaders: settings.leaders,
         })
     }
@@ -125,7 +125,7 @@ impl Case {
             rails: self.shape.rails,
             ports: self.shape.ports,
             ranks_per_core: self.ranks_per_core,
-            attach_percent: self.attach_percent,
+            attach_percent: self.attach_percent.unwrap_or(NOT_MEASURED),
             leaders: self.leaders,
             zero_copy: self.zero_copy,
             multicast: self.multicast,
@@ -146,6 +146,20 @@ impl Case {
         let blocks = self.scratch_blocks(variant, protocol).unwrap_or(0);
         choice.protocol = self.scratch.settled_protocol(&choice, bytes, blocks);
         choice
+    }
+
+    /// Whether teams choose by a time that they measure, and none is given.
+    pub fn attach_decides(&self) -> bool {
+        let measured = Selector {
+            attach_percent: 0,
+            ..self.selector()
+        };
+        let protocol = |selector: &Selector<'_>, class: u32| {
+            let query = selector.query(self.collective, 1 << class);
+            selector.chooser.choose(&query).protocol
+        };
+        let differs = |class| protocol(&measured, class) != protocol(&self.selector(), class);
+        self.attach_percent.is_none() && (0..u64::BITS).any(differs)
     }
 
     /// Whether the host MPI runs the collective instead, as `FERRORAIL_QUEUE_PAIRS` does not allow what is chosen.

@@ -107,6 +107,8 @@ fn head(case: &Case) -> Value {
         "shape": case.shape,
         "domains": case.selector().query(case.collective, 1).domains,
         "zero_copy": case.zero_copy,
+        "attach_percent": case.attach_percent,
+        "attach_decides": case.attach_decides(),
         "root": if case.collective.is_rooted() { json!(case.root.0) } else { Value::Null },
         "by_length": by_length(case.collective),
         "scratch_bytes": case.scratch.channel,

@@ -217,6 +217,11 @@ fn notes(out: &mut String, facts: &Value) {
                     scratch goes there whatever the protocol";
         line(out, "note", text);
     }
+    if facts["attach_decides"] == true {
+        let text = "ranks measure whether long messages are faster by cross-memory attach; with \
+                    --attach-percent 80, what they then do";
+        line(out, "note", text);
+    }
     if facts["shape"]["nodes"] == 1 {
         let text = "on one node measurements decide; the model knows no caches and no cores";
         line(out, "note", text);

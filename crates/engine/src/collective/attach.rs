@@ -6,7 +6,7 @@
 //! count; the rules of the table say what follows from them (`attach_percent`), for other collectives as well: what
 //! differs is how far the cores are apart.
 
-use super::by_length::long_pair;
+use super::by_length::{long_pair, regular};
 use super::words::gather_words;
 use super::{Call, scheduled};
 use crate::EngineError;
@@ -28,15 +28,19 @@ pub(super) const BYTES_MIN: usize = 16 << 10;
 /// Length of the blocks that are timed: on both machines that were compared what is faster for these is so for longer ones.
 const TRIAL_BYTES: usize = 128 << 10;
 
-/// How often each way is timed; of the later ones the median counts. The first ones touch scratch that nobody had touched,
-/// channel by channel.
-const ROUNDS: usize = 13;
-const FIRST_ROUNDS: usize = 4;
+/// How often each way is timed before it counts, as the first times touch scratch that nobody had touched: channel by
+/// channel of two ranks, all at once of more.
+fn first_rounds(ranks: u32) -> usize {
+    if ranks == 2 { 4 } else { 2 }
+}
+
+/// How often it counts; the median does.
+const ROUNDS: usize = 9;
 
 /// In so many operations the ranks look whether times are recent.
 const INTERVAL: u64 = 64;
 
-/// For how long they are, of two ranks: virtual processors move. Trials take 0.5 ms for two ranks, 4 ms for 4 and 16 ms for
+/// For how long they are, of two ranks: virtual processors move. Trials take 0.5 ms for two ranks, 3 ms for 4 and 13 ms for
 /// 8 that share 2 cores.
 const RECENT: Duration = Duration::from_secs(2);
 
@@ -69,11 +73,9 @@ pub(super) fn look(map: &Map, state: &mut State, call: &Call<'_>) -> Result<(), 
     if state.sequence.op() < state.plans.measures_from {
         return Ok(());
     }
-    if !depends(map, state.plans.found()) {
-        state.plans.measures_from = u64::MAX;
-        return Ok(());
-    }
-    if !is_long(map, call) {
+    let found = state.plans.found();
+    let of = *(state.plans.measures_for).get_or_insert_with(|| dependent(map, found));
+    if of & bit(regular(call.collective)) == 0 || !is_long(map, call) {
         return Ok(());
     }
     let mut percent = gather_words(map, state, recent(map).unwrap_or(UNKNOWN))?[0];
@@ -111,9 +113,9 @@ fn keep(map: &Map, percent: u64) {
     });
 }
 
-/// Whether any choice of the team depends on the times.
-fn depends(map: &Map, found: Found) -> bool {
-    let could = (2..=RANKS_MAX).contains(&map.topology.size())
+/// The collectives whose choices depend on the times, a [`bit`] each.
+fn dependent(map: &Map, found: Found) -> u32 {
+    let measures = (2..=RANKS_MAX).contains(&map.topology.size())
         && map.topology.node_count() == 1
         && map.zero_copy
         && map.settings.attach_percent.is_none();
@@ -126,9 +128,13 @@ fn depends(map: &Map, found: Found) -> bool {
         let query = selector.query(collective, TRIAL_BYTES as u64);
         selector.chooser.choose(&query).protocol
     };
-    could
-        && (Collective::ALL.iter())
-            .any(|&collective| protocol(collective, 0) != protocol(collective, NOT_MEASURED))
+    let all = Collective::ALL.iter().filter(|_| measures);
+    all.filter(|&&of| protocol(of, 0) != protocol(of, NOT_MEASURED))
+        .fold(0, |mask, &of| mask | bit(of))
+}
+
+fn bit(collective: Collective) -> u32 {
+    1 << collective as u32
 }
 
 /// Whether all ranks know that `call` has a block of [`BYTES_MIN`] bytes: of forms in which lengths are known to the two
@@ -161,7 +167,8 @@ fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
         };
         (Plan::new(map, call.key(), found), Vec::new())
     });
-    for round in 0..ROUNDS {
+    let first = first_rounds(ranks);
+    for round in 0..first + ROUNDS {
         for (plan, times) in &mut ways {
             // Programs send what they have just written.
             // SAFETY: all of `sent`; nobody reads it between operations.
@@ -170,13 +177,14 @@ fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
             scheduled(map, state, plan, &call)?;
             // Of ranks that share cores one may be through while others have yet to copy.
             gather_words(map, state, 0)?;
-            times.push(start.elapsed());
+            if round >= first {
+                times.push(start.elapsed());
+            }
         }
     }
     let [segment, attach] = ways.map(|(_, mut times)| {
-        let later = &mut times[FIRST_ROUNDS..];
-        later.sort_unstable();
-        later[later.len() / 2].as_nanos().max(1)
+        times.sort_unstable();
+        times[ROUNDS / 2].as_nanos().max(1)
     });
     Ok((100 * attach / segment).min(u128::from(NOT_MEASURED) - 1) as u64)
 }

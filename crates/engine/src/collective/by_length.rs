@@ -12,7 +12,7 @@ use super::{
     prepare_pieces,
 };
 use crate::EngineError;
-use crate::choice::ZERO_COPY_BYTES_MIN;
+use crate::choice::{ZERO_COPY_BYTES_MIN, by_length};
 use crate::plan::{Found, Lengths, Plan, ShortWays, selector};
 use crate::run::{BlockList, Run, Side, UserBuffers, Window, beside_cells};
 use crate::scratch::{self, Scratch, Widths};
@@ -21,6 +21,7 @@ use crate::tag::tag;
 use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::Rank;
+use ferrorail_coll::select::NOT_MEASURED;
 use ferrorail_coll::{Collective, Protocol};
 use ferrorail_shm::layout::LINE;
 
@@ -204,23 +205,28 @@ fn lengths(map: &Map, plan: &Plan, collective: Collective, found: Found) -> Leng
     }
 }
 
-/// Longest block of two ranks of a node that does not go straight into user memory: as rules have it for blocks of one
-/// length.
+/// Longest block of a node's ranks that does not go straight into user memory: as rules have it for blocks of one length,
+/// where ranks have measured.
 fn in_segment(map: &Map, collective: Collective, found: Found) -> usize {
-    if map.topology.size() != 2 || map.topology.node_count() != 1 {
+    let selector = selector(map, found);
+    if map.topology.node_count() != 1 || selector.attach_percent == NOT_MEASURED {
         return usize::MAX;
     }
-    let regular = match collective {
-        Collective::Alltoallv => Collective::Alltoall,
-        other => other.regular(),
-    };
-    let selector = selector(map, found);
     let goes_straight = |class: &u32| {
-        let query = selector.query(regular, 1 << class);
+        let query = selector.query(regular(collective), 1 << class);
         selector.chooser.table.choose(&query).protocol == Protocol::Rendezvous
     };
     let first = (1..usize::BITS).find(goes_straight);
     first.map_or(usize::MAX, |class| 1 << (class - 1))
+}
+
+/// The collective whose rules ranks of a node go by.
+pub(super) fn regular(collective: Collective) -> Collective {
+    match collective {
+        Collective::Alltoallv => Collective::Alltoall,
+        other if by_length(other) => other.regular(),
+        other => other,
+    }
 }
 
 /// The longer of the two blocks that two ranks of a node have for each other, if it has more than `above` bytes: as both
