@@ -57,7 +57,7 @@ const WINDOW_SERIES: &[Series] = &[
     series(Place::Loopback, Mpi::Open, 14, 40, 7),
     series(Place::Loopback, Mpi::Mpich, 5, 40, 5),
     series(Place::Loopback, Mpi::Abi, 5, 20, 4),
-    series(Place::Verbs, Mpi::Open, 3, 10, 3),
+    series(Place::Verbs, Mpi::Open, 2, 10, 3),
 ];
 
 /// The jobs of communicators that come and go; a batch is a step.

@@ -101,7 +101,7 @@ fn few_ranks_go_straight_or_through_the_segment() {
             ..settings(size, 1)
         };
         on_ranks(size, &settings, |team| {
-            for _ in 0..10 {
+            for _ in 0..4 {
                 every_root(team, |op, bytes, root| {
                     bcast(team, op, bytes, root);
                     gather(team, op, bytes, root, op % 3 == 1);
