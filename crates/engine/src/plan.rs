@@ -1,7 +1,7 @@
 //! Plans: which algorithm runs for a size, with its schedule, chosen once per team and size class.
 //!
 //! A choice is made only from what every rank knows (architecture invariant 1): the collective, the
-//! team, the size class, and the settings agreed at team creation.
+//! team, the size class, the settings agreed at team creation, and what ranks have found out together ([`Found`]).
 
 mod found;
 mod short;
@@ -138,6 +138,7 @@ pub(crate) struct Plans {
     /// again and again.
     recent: [Option<Box<Plan>>; RECENT],
     others: HashMap<PlanKey, Box<Plan>>,
+    /// What is chosen by besides the team.
     found: Found,
     /// The operation from which on the few ranks of a node measure again, in the next long call.
     pub measures_from: u64,
