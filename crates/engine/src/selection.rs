@@ -5,7 +5,7 @@ use crate::scratch::Scratch;
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::cost::Shape;
 use ferrorail_coll::named::Variant;
-use ferrorail_coll::select::Query;
+use ferrorail_coll::select::{NOT_MEASURED, Query};
 use ferrorail_coll::{Collective, Protocol, Request, Schedule};
 
 /// A team, as far as its choices and schedules depend on it; alike on all ranks.
@@ -54,6 +54,19 @@ impl Selector<'_> {
             multicast: self.multicast,
             all_pairs: self.all_pairs,
         }
+    }
+
+    /// Whether the choice for blocks of `bytes` bytes depends on how long messages take by cross-memory attach.
+    pub fn attach_decides(&self, collective: Collective, bytes: u64) -> bool {
+        let query = self.query(collective, bytes);
+        let protocol = |attach_percent| {
+            let query = Query {
+                attach_percent,
+                ..query
+            };
+            self.chooser.choose(&query).protocol
+        };
+        protocol(0) != protocol(NOT_MEASURED)
     }
 
     /// The choice for blocks of `bytes` bytes, the upper end of a size class, as `rank` makes it. Operands of a

@@ -150,16 +150,9 @@ impl Case {
 
     /// Whether teams choose by a time that they measure, and none is given.
     pub fn attach_decides(&self) -> bool {
-        let measured = Selector {
-            attach_percent: 0,
-            ..self.selector()
-        };
-        let protocol = |selector: &Selector<'_>, class: u32| {
-            let query = selector.query(self.collective, 1 << class);
-            selector.chooser.choose(&query).protocol
-        };
-        let differs = |class| protocol(&measured, class) != protocol(&self.selector(), class);
-        self.attach_percent.is_none() && (0..u64::BITS).any(differs)
+        let selector = self.selector();
+        let decides = |class| selector.attach_decides(self.collective, 1u64 << class);
+        self.attach_percent.is_none() && (0..u64::BITS).any(decides)
     }
 
     /// Whether the host MPI runs the collective instead, as `FERRORAIL_QUEUE_PAIRS` does not allow what is chosen.

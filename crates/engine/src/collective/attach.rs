@@ -119,17 +119,9 @@ fn dependent(map: &Map, found: Found) -> u32 {
         && map.topology.node_count() == 1
         && map.zero_copy
         && map.settings.attach_percent.is_none();
-    let protocol = |collective, attach_percent| {
-        let found = Found {
-            attach_percent,
-            ..found
-        };
-        let selector = selector(map, found);
-        let query = selector.query(collective, TRIAL_BYTES as u64);
-        selector.chooser.choose(&query).protocol
-    };
+    let selector = selector(map, found);
     let all = Collective::ALL.iter().filter(|_| measures);
-    all.filter(|&&of| protocol(of, 0) != protocol(of, NOT_MEASURED))
+    all.filter(|&&of| selector.attach_decides(of, TRIAL_BYTES as u64))
         .fold(0, |mask, &of| mask | bit(of))
 }
 

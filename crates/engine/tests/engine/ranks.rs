@@ -22,8 +22,8 @@ pub const SHAPES: [(u32, u32); 9] = [
     (8, 8),
 ];
 
-/// Ranks, and what they take for the time of long messages by cross-memory attach; `None`: they measure it.
-pub const ATTACH_PERCENTS: [(u32, Option<u32>); 8] = [
+/// Ranks of a node, and what they take for the time of long messages by cross-memory attach; `None`: they measure it.
+const ATTACH_PERCENTS: [(u32, Option<u32>); 8] = [
     (2, Some(1)),
     (2, Some(1000)),
     (2, None),
@@ -56,6 +56,17 @@ pub fn forced(mut settings: Settings, collective: &str, algorithm: &str) -> Sett
 /// Runs `body(team)` on `size` ranks.
 pub fn on_ranks(size: u32, settings: &Settings, body: impl Fn(&Team) + Sync) -> Arc<Context> {
     on_ranks_over(size, settings, |oob| oob, body)
+}
+
+/// As [`on_ranks`], with the few ranks of a node whose long messages go straight, through the segment, or as they measure.
+pub fn on_few_ranks(body: impl Fn(&Team) + Sync) {
+    for (size, attach_percent) in ATTACH_PERCENTS {
+        let settings = Settings {
+            attach_percent,
+            ..settings(size, 1)
+        };
+        on_ranks(size, &settings, &body);
+    }
 }
 
 /// As [`on_ranks`], with what `of` makes of each rank's exchange.

@@ -1,8 +1,8 @@
 //! Barrier, broadcast, gather, scatter and all-to-all of many shapes, ranks being threads.
 
 use crate::ranks::{
-    self, SHAPES, allgather, assert_same, contents, every_algorithm, forced, on_ranks, settings,
-    settings_of,
+    SHAPES, allgather, assert_same, contents, every_algorithm, forced, on_few_ranks, on_ranks,
+    settings, settings_of,
 };
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
@@ -92,26 +92,19 @@ fn every_root(team: &Team, body: impl Fn(usize, usize, u32)) {
     }
 }
 
-/// What the few ranks of a node measure decides how long blocks go; here it is given.
 #[test]
 fn few_ranks_go_straight_or_through_the_segment() {
-    for (size, attach_percent) in ranks::ATTACH_PERCENTS {
-        let settings = Settings {
-            attach_percent,
-            ..settings(size, 1)
-        };
-        on_ranks(size, &settings, |team| {
-            for _ in 0..4 {
-                every_root(team, |op, bytes, root| {
-                    bcast(team, op, bytes, root);
-                    gather(team, op, bytes, root, op % 3 == 1);
-                    scatter(team, op, bytes, root, op % 3 == 2);
-                    alltoall(team, op, bytes);
-                    assert!(allgather(team, op, bytes).expect("an all-gather"));
-                });
-            }
-        });
-    }
+    on_few_ranks(|team| {
+        for _ in 0..4 {
+            every_root(team, |op, bytes, root| {
+                bcast(team, op, bytes, root);
+                gather(team, op, bytes, root, op % 3 == 1);
+                scatter(team, op, bytes, root, op % 3 == 2);
+                alltoall(team, op, bytes);
+                assert!(allgather(team, op, bytes).expect("an all-gather"));
+            });
+        }
+    });
 }
 
 #[test]

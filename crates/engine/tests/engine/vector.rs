@@ -1,7 +1,7 @@
 //! The vector forms on many shapes, ranks being threads: lengths from nothing to more than scratch
 //! holds, blocks in any order with gaps between, with and without zero-copy.
 
-use crate::ranks::{self, SHAPES, on_ranks, settings};
+use crate::ranks::{self, SHAPES, on_few_ranks, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::Collective;
@@ -138,16 +138,9 @@ fn straight_into_user_memory() {
     }
 }
 
-/// What the few ranks of a node measure decides; here it is given.
 #[test]
 fn few_ranks_go_straight_or_through_the_segment() {
-    for (size, attach_percent) in ranks::ATTACH_PERCENTS {
-        let settings = Settings {
-            attach_percent,
-            ..settings(size, 1)
-        };
-        on_ranks(size, &settings, everything);
-    }
+    on_few_ranks(everything);
 }
 
 /// A rail that lets 16 MB be registered, half of which four segments take, never refuses any.

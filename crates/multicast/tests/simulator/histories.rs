@@ -4,10 +4,18 @@ use super::{Call, End, History, Random, World};
 use ferrorail_multicast::Checksum;
 use std::ops::Range;
 
+/// Whether tests take all that they could, as in `scripts/test full`.
+pub fn takes_all() -> bool {
+    variable("TEST_EXTENT") == "all"
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
+
 /// Of so many seeds a third, which RANDOM_SEED draws; all with TEST_EXTENT=all, as in `scripts/test full`.
 pub fn seeds(count: u64) -> Range<u64> {
-    let variable = |name| std::env::var(name).unwrap_or_default();
-    if variable("TEST_EXTENT") == "all" {
+    if takes_all() {
         return 0..count;
     }
     let third = count.div_ceil(3);

@@ -4,7 +4,7 @@ use super::super::*;
 use crate::algorithm::Algorithm;
 use crate::collective::Collective;
 use crate::registry::{algorithms, find};
-use crate::sample::sizes;
+use crate::sample::{cases, sizes};
 use crate::schedule::{barrier_slots, slots};
 use proptest::prelude::*;
 use std::ops::RangeInclusive;
@@ -211,7 +211,7 @@ fn every_size_over_domains_of_several_nodes() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(cases(300)))]
 
     #[test]
     fn any_placement_of_ranks(
