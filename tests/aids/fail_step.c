@@ -4,11 +4,13 @@
  * FAIL_STEP=N+ all from there on, with the error that the kernel gives where such things have run out.
  * FAIL_ONLY=PREFIX counts those alone whose names begin so. refuse_allocation(N), which a program may look up, makes
  * its library's N-th large allocation from then on fail. Each process prints `steps: N` to its standard error
- * when it ends, and the call that failed when it fails. */
+ * when it ends, and the call that failed when it fails. FAIL_POLLS=N makes each poll of that rank after the N-th fail on
+ * the rail that it opens first. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <infiniband/verbs.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -177,6 +179,31 @@ int posix_memalign(void **at, size_t alignment, size_t bytes)
     return *at != NULL ? 0 : ENOMEM;
 }
 
+/* Polls are calls of a function of the device's driver, which its context names. */
+static int polls, polls_max = -1;
+static struct ibv_context *polled; /* of the first rail; others may have the same driver */
+static int (*real_poll)(struct ibv_cq *, int, struct ibv_wc *);
+
+static int poll_queue(struct ibv_cq *queue, int most, struct ibv_wc *into)
+{
+    if (queue->context != polled || __atomic_add_fetch(&polls, 1, __ATOMIC_RELAXED) <= polls_max)
+        return real_poll(queue, most, into);
+    if (__atomic_load_n(&polls, __ATOMIC_RELAXED) == polls_max + 1)
+        fprintf(stderr, "polls fail\n");
+    return -1;
+}
+
+static void watch_polls(struct ibv_context *context)
+{
+    if (polls_max < 0)
+        polls_max = getenv("FAIL_POLLS") != NULL && is_rank() ? atoi(getenv("FAIL_POLLS")) : INT_MAX;
+    if (polls_max == INT_MAX || polled != NULL)
+        return;
+    polled = context;
+    real_poll = context->ops.poll_cq;
+    context->ops.poll_cq = poll_queue;
+}
+
 /* libibverbs is opened when a rail is, and its functions are looked up by name: the look-up answers with these.
  * All arguments and results fit registers. */
 typedef long verb(long, long, long, long, long, long);
@@ -192,7 +219,14 @@ typedef long verb(long, long, long, long, long, long);
 VERB(ibv_open_device, EMFILE, 0)
 VERB(ibv_alloc_pd, ENOMEM, 0)
 VERB(ibv_create_comp_channel, EMFILE, 0)
-VERB(ibv_create_cq, ENOMEM, 0)
+static verb *real_ibv_create_cq;
+static long fail_ibv_create_cq(long context, long b, long c, long d, long e, long f)
+{
+    if (fails(__builtin_return_address(0), "ibv_create_cq", ENOMEM))
+        return 0;
+    watch_polls((struct ibv_context *)context);
+    return real_ibv_create_cq(context, b, c, d, e, f);
+}
 VERB(ibv_create_srq, ENOMEM, 0)
 VERB(ibv_create_qp, ENOMEM, 0)
 VERB(ibv_create_ah, ENOMEM, 0)

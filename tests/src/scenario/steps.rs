@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::time::Duration;
 
 const STEPS: &str = "c/set_up_steps.c";
+const SIZES: &str = "apps/sizes.c";
 const REFUSED: &str = "c/refused_memory.c";
 const HANGS: &str = "c/hangs.c";
 const STOPPED: &str = "c/stopped.c";
@@ -22,7 +23,7 @@ const SAMPLES: u32 = 6;
 const REFUSED_MIN: u32 = 8;
 
 /// What the scenarios on devices run.
-pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, STEPS)];
+pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, STEPS), (Mpi::Open, SIZES)];
 
 /// Each step of one rank's set-up fails in a job of its own (`aids/fail_step.c`): results are right all the
 /// same, or all ranks get the same error and go on. A sample is drawn from the seed; the extent `all` tries each.
@@ -34,7 +35,8 @@ pub fn failing_steps(setup: &Setup, mpi: Mpi) -> Result<()> {
     Ok(())
 }
 
-/// The same on RDMA devices: one step of what is asked of verbs, and all queue pairs from one on; a sample has either.
+/// The same on RDMA devices: one step of what is asked of verbs, and all queue pairs from one on; a sample has either. Then
+/// a rail whose completions cannot be polled after a while.
 pub fn failing_on_devices(setup: &Setup) -> Result<()> {
     for &(only, rest) in setup.drawn(&[("ibv_", ""), ("ibv_create_qp", "+")]) {
         let settings = [
@@ -43,6 +45,30 @@ pub fn failing_on_devices(setup: &Setup) -> Result<()> {
             ("FAIL_ONLY", only),
         ];
         each_step(setup, Mpi::Open, "1", (SAMPLES / 2, rest), &settings).with_context(|| only)?;
+    }
+    failing_polls(setup)
+}
+
+/// The other rail carries what the first does not, which all ranks leave.
+fn failing_polls(setup: &Setup) -> Result<()> {
+    for &polls in setup.drawn(&["0", "100", "1000"]) {
+        let settings = [
+            ("FERRORAIL_FABRIC", "verbs"),
+            ("FERRORAIL_RAILS", "2"),
+            ("FERRORAIL_NODE_SIZE", "1"),
+        ];
+        let mut job = job(setup, Mpi::Open, SIZES, &["65536"], &settings)?;
+        preload_in_front(&mut job, &program::fail_step(setup).display().to_string())?;
+        job.environment.insert("FAIL_POLLS".into(), polls.into());
+        let outcome = job.run(&judge::fresh_folder(setup)?)?;
+        let judged = judge::check_end(&outcome).and_then(|()| {
+            let says = |line| outcome.stderr.contains(line);
+            ensure!(outcome.stdout.contains("right=yes"), "wrong results");
+            ensure!(says("polls fail"), "no poll failed");
+            ensure!(says("ibv_poll_cq returned -1"), "nobody says what failed");
+            Ok(())
+        });
+        explained(&job, &outcome, judged).with_context(|| format!("after {polls} polls"))?;
     }
     Ok(())
 }

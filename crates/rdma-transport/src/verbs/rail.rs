@@ -87,6 +87,7 @@ pub struct Rail {
     /// What its lanes have ended.
     pub retired: Retired,
     gone: AtomicBool,
+    mute: AtomicBool,
     /// Lanes with an operation that there was not room for all of.
     pub unfinished: AtomicU32,
     in_flight: AtomicU32,
@@ -161,6 +162,7 @@ impl Rail {
             polling: Mutex::new(()),
             retired: Retired::default(),
             gone: AtomicBool::new(false),
+            mute: AtomicBool::new(false),
             unfinished: AtomicU32::new(0),
             in_flight: AtomicU32::new(0),
             in_flight_max: room / WORK_REQUESTS_PER_OPERATION,
@@ -179,6 +181,18 @@ impl Rail {
         if !self.gone.swap(true, Ordering::Relaxed) {
             tracing::warn!("rail {} is not used any more: {error}", self.info.name);
         }
+    }
+
+    /// Whether its completions could not be polled, and are not asked for any more.
+    #[inline]
+    pub fn is_mute(&self) -> bool {
+        self.mute.load(Ordering::Relaxed)
+    }
+
+    /// Takes note that its completions cannot be polled, of which `error` tells: it is lost as well.
+    pub fn mute(&self, error: &io::Error) {
+        self.mute.store(true, Ordering::Relaxed);
+        self.lose(error);
     }
 
     /// Its end of a connection whose queue pair is not made yet.

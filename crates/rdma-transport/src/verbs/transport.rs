@@ -4,7 +4,6 @@ mod open;
 
 use super::async_events::{AsyncEvents, PortState};
 use super::completion::poll;
-use super::error::set_up;
 use super::lane::Lane;
 use super::peer::{Peer, could_reach};
 use super::rail::Rail;
@@ -20,6 +19,7 @@ use ferrorail_fabric::{
     Transition, Transport,
 };
 use std::collections::HashMap;
+use std::io;
 
 /// This process's attachment to its RDMA rails.
 #[derive(Debug)]
@@ -44,6 +44,19 @@ impl VerbsTransport {
         for (_, peer) in self.peers.iter() {
             if let Some(lane) = peer.lane(index) {
                 self.tell_if_failed(lane.go_on(rail));
+            }
+        }
+    }
+
+    /// Leaves a rail whose completions cannot be polled: nothing tells what becomes of what is posted there.
+    #[cold]
+    fn lose(&self, index: usize, rail: &Rail, error: &io::Error) {
+        rail.mute(error);
+        for (_, peer) in self.peers.iter() {
+            if let Some(lane) = peer.lane(index)
+                && lane.fail(error.to_string(), None)
+            {
+                self.failures.push(lane.error());
             }
         }
     }
@@ -206,6 +219,9 @@ impl Transport for VerbsTransport {
     fn progress(&self) -> Result<usize, FabricError> {
         let mut seen = 0;
         for (index, rail) in self.rails.iter().enumerate() {
+            if rail.is_mute() {
+                continue;
+            }
             let polled = poll(rail, |completion| {
                 let peer = self.peers.get(completion.id.peer.index());
                 if let Some(lane) = peer.and_then(|peer| peer.lane(index)) {
@@ -213,7 +229,10 @@ impl Transport for VerbsTransport {
                     self.tell_if_failed(done);
                 }
             });
-            seen += polled.map_err(set_up("ibv_poll_cq", &rail.info.name))?;
+            match polled {
+                Ok(taken) => seen += taken,
+                Err(error) => self.lose(index, rail, &error),
+            }
             if rail.unfinished.load(Ordering::Relaxed) > 0 {
                 self.go_on(index, rail);
             }
@@ -229,9 +248,10 @@ impl Transport for VerbsTransport {
             });
         }
         // A peer may use any rail, another one than it means to after a failure.
-        let all = self.rails.iter().all(|rail| rail.wake_events.is_some());
+        let used = || self.rails.iter().filter(|rail| !rail.is_gone());
+        let all = used().all(|rail| rail.wake_events.is_some());
         let mut events = Events::default();
-        for rail in self.rails.iter().filter(|_| all) {
+        for rail in used().filter(|_| all) {
             if let Some(wake_events) = &rail.wake_events {
                 wake_events.arm(&rail.info.name)?;
                 events.descriptors.push(wake_events.descriptor());
