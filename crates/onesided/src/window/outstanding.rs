@@ -10,6 +10,8 @@ use std::sync::Arc;
 /// What is under way.
 pub(super) struct Outstanding {
     pub pending: Vec<Pending>,
+    /// Operations begun so far.
+    pub begun: u64,
     /// Operations under way by target.
     pub counts: Vec<u32>,
     /// Free staging slots as bits.
@@ -26,6 +28,8 @@ const _: () = assert!(STAGING_SLOTS == u64::BITS as usize);
 /// One operation. A cache line or so, as each put of a few bytes moves one in and out.
 pub(super) struct Pending {
     pub target: Rank,
+    /// How many were begun before.
+    pub number: u64,
     pub tickets: Tickets,
     pub after: After,
 }
@@ -92,6 +96,7 @@ impl Outstanding {
     pub fn new(weights_by_rank: Vec<RailWeights>) -> Self {
         Self {
             pending: Vec::new(),
+            begun: 0,
             counts: vec![0; weights_by_rank.len()],
             free: u64::MAX,
             weights_by_rank,
@@ -106,13 +111,24 @@ impl Outstanding {
         (slot < u64::BITS).then_some(slot)
     }
 
-    /// Whether something that is under way to `target` uses a buffer of the caller's.
-    pub fn uses_buffers(&self, target: Rank) -> bool {
-        self.counts[target.index()] > 0
-            && self
-                .pending
-                .iter()
-                .any(|pending| pending.target == target && pending.after.uses_buffer())
+    /// What is under way of the first `before` operations.
+    pub fn first(&self, before: u64) -> impl Iterator<Item = &Pending> {
+        self.pending.iter().filter(move |one| one.number < before)
+    }
+
+    /// Whether one of the first `before` operations is under way to `target`.
+    #[inline]
+    pub fn is_busy(&self, target: Rank, before: u64) -> bool {
+        // Mostly none was begun since.
+        let all = before == self.begun;
+        let busy = || self.first(before).any(|one| one.target == target);
+        self.counts[target.index()] > 0 && (all || busy())
+    }
+
+    /// Whether one of the first `before` operations is under way to `target` and uses a buffer of the caller's.
+    pub fn uses_buffers(&self, target: Rank, before: u64) -> bool {
+        let uses = |one: &Pending| one.target == target && one.after.uses_buffer();
+        self.counts[target.index()] > 0 && self.first(before).any(uses)
     }
 
     /// Lets what was to be copied to `memory` go nowhere. Whether something is under way from or to a buffer itself, which may
@@ -165,8 +181,11 @@ impl Outstanding {
     #[inline]
     fn push(&mut self, target: Rank, tickets: Tickets, after: After) {
         self.counts[target.index()] += 1;
+        let number = self.begun;
+        self.begun += 1;
         self.pending.push(Pending {
             target,
+            number,
             tickets,
             after,
         });

@@ -178,7 +178,7 @@ impl<F: Endpoint> WindowRails<F> {
         self.reap(&mut self.outstanding())
     }
 
-    fn reap(&self, outstanding: &mut Outstanding) -> Result<(), WindowError> {
+    pub(super) fn reap(&self, outstanding: &mut Outstanding) -> Result<(), WindowError> {
         let weights_by_rank = &mut outstanding.weights_by_rank;
         (outstanding.sampler).read(&*self.fabric, |to, chunk, elapsed| {
             weights_by_rank[to.index()].observe(chunk, elapsed);
@@ -207,47 +207,6 @@ impl<F: Endpoint> WindowRails<F> {
             }
         }
         Ok(())
-    }
-
-    /// Whether nothing is under way to `target`.
-    pub(super) fn is_idle(&self, target: Rank) -> Result<bool, WindowError> {
-        self.is_over(|outstanding| outstanding.counts[target.index()] > 0)
-    }
-
-    /// Whether nothing that is under way to `target` uses a buffer of the caller's.
-    pub(super) fn is_idle_here(&self, target: Rank) -> Result<bool, WindowError> {
-        self.is_over(|outstanding| outstanding.uses_buffers(target))
-    }
-
-    /// Looks after completions where something `waits`. Whether nothing does any more.
-    fn is_over(&self, waits: impl Fn(&Outstanding) -> bool) -> Result<bool, WindowError> {
-        let mut outstanding = self.outstanding();
-        if waits(&outstanding) {
-            self.fabric.progress()?;
-            self.reap(&mut outstanding)?;
-        }
-        Ok(!waits(&outstanding))
-    }
-
-    /// Some rank to which something is under way.
-    pub(super) fn busy_target(&self) -> Option<Rank> {
-        Some(self.outstanding().pending.first()?.target)
-    }
-
-    /// Some rank to which something is under way that uses a buffer of the caller's.
-    pub(super) fn user_of_buffers(&self) -> Option<Rank> {
-        let outstanding = self.outstanding();
-        let mut pending = outstanding.pending.iter();
-        Some(pending.find(|pending| pending.after.uses_buffer())?.target)
-    }
-
-    /// The put that a change of one of `target`'s words can follow instead of waiting for all that is under
-    /// way there; `None` if there is nothing, or something that it cannot follow.
-    pub(super) fn last_put(&self, target: Rank) -> Result<Option<Ticket>, WindowError> {
-        match self.is_idle(target)? {
-            true => Ok(None),
-            false => Ok(self.outstanding().last_put(target, self.word_rail())),
-        }
     }
 
     /// Finds out whether `rank` still answers.

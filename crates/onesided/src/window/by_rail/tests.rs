@@ -24,10 +24,10 @@ use std::time::Duration;
 
 const RAILS: u8 = 2;
 const BYTES: usize = 1 << 16;
-const PEER: PeerId = PeerId(0);
+pub(in crate::window) const PEER: PeerId = PeerId(0);
 /// Sequence numbers of what is no put.
 const ATOMIC: u64 = u64::MAX;
-const GET: u64 = u64::MAX - 1;
+pub(in crate::window) const GET: u64 = u64::MAX - 1;
 
 /// Rails with room for a number of puts, which complete at once, as all else does unless it is said.
 #[derive(Default)]

@@ -34,7 +34,7 @@ fn what_a_failed_call_lent_is_not_written_to() {
         let mut pending = outstanding.pending.iter();
         pending.all(|one| matches!(one.after, After::CopyOut { bytes: 0, .. }))
     };
-    assert!(rails.busy_target().is_some() && all_go_nowhere());
+    assert!(rails.busy_target(&mut None).is_some() && all_go_nowhere());
     let (shape, replace) = (Shape::bytes_at(0, 8), Update::Replace);
     // SAFETY: as above.
     let accumulated = unsafe {
@@ -52,7 +52,7 @@ fn what_a_failed_call_lent_is_not_written_to() {
     assert!(all_go_nowhere());
     fabric.holds_gets.store(false, Ordering::Relaxed);
     rails.progress().expect("gets complete");
-    assert_eq!((result, rails.busy_target()), (0, None));
+    assert_eq!((result, rails.busy_target(&mut None)), (0, None));
     assert_eq!(
         rails.outstanding().free,
         u64::MAX,
