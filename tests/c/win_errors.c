@@ -72,6 +72,10 @@ int main(int argc, char **argv)
     wants("lock of no rank", MPI_ERR_RANK);
     MPI_Win_fence(-1, win);
     wants("fence's assertion", MPI_ERR_ASSERT);
+    MPI_Win_post(MPI_GROUP_NULL, 0, win);
+    wants("post to no group", MPI_ERR_GROUP);
+    MPI_Win_start(MPI_GROUP_NULL, 0, win);
+    wants("start with no group", MPI_ERR_GROUP);
 
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, win);
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, win);

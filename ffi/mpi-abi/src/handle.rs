@@ -86,6 +86,7 @@ pub struct Predefined {
     pub op_min: Op,
     pub op_sum: Op,
     pub info_null: Info,
+    pub group_null: Group,
     pub request_null: Request,
     pub win_null: Win,
     /// `MPI_ERRORS_RETURN`.
@@ -119,6 +120,7 @@ impl Predefined {
             op_min: Op(value("ompi_mpi_op_min", 0x5800_0002, 0x22)?),
             op_sum: Op(value("ompi_mpi_op_sum", 0x5800_0003, 0x21)?),
             info_null: Info(value("ompi_mpi_info_null", 0x1c00_0000, 0x130)?),
+            group_null: Group(value("ompi_mpi_group_null", 0x0800_0000, 0x108)?),
             request_null: Request(value("ompi_request_null", 0x2c00_0000, 0x180)?),
             win_null: Win(value("ompi_mpi_win_null", 0x2000_0000, 0x110)?),
             errors_return: value("ompi_mpi_errors_return", 0x5400_0001, 0x143)?,

@@ -29,7 +29,12 @@ pub fn fence(session: &Session, entry: &Entry, assert: c_int) -> Result<(), Call
 fn ranks(session: &Session, entry: &Entry, group: usize) -> Result<Vec<Rank>, CallError> {
     let _inside = Inside::enter();
     let host = session.host();
-    let ranks = host.ranks_in_window(entry.handle, host.group(group))?;
+    let group = host.group(group);
+    // Of this one the host would say so to the error handler of MPI_COMM_WORLD.
+    if group == host.predefined().group_null {
+        return Err(Wrong::Group.into());
+    }
+    let ranks = host.ranks_in_window(entry.handle, group)?;
     let size = entry.onesided().size();
     match ranks.iter().all(|&rank| rank < size) {
         true => Ok(ranks.into_iter().map(Rank).collect()),
