@@ -1,5 +1,5 @@
 /* What programs may ask of a window, as hosts answer it: the memory of ranks that have none, hints that
- * were given, and the types of compare-and-swap.
+ * were given, the types of compare-and-swap; and memory from MPI_BOTTOM on.
  *
  *     win_queries
  */
@@ -127,6 +127,26 @@ static void swaps(void)
     MPI_Type_free(&same);
 }
 
+/* A window of all that rank 0 has: it begins at MPI_BOTTOM there, and others bring nothing. */
+static void whole_address_space(void)
+{
+    static long word;
+    const MPI_Aint bytes = rank == 0 ? (MPI_Aint)1 << 47 : 0;
+    long found = 0;
+    MPI_Aint there;
+    MPI_Win win;
+    snprintf(context, sizeof context, "from MPI_BOTTOM on");
+    word = 1000 + rank;
+    MPI_Get_address(&word, &there);
+    MPI_Bcast(&there, 1, MPI_AINT, 0, MPI_COMM_WORLD);
+    MPI_Win_create(MPI_BOTTOM, bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_fence(0, win);
+    MPI_Get(&found, 1, MPI_LONG, 0, there, 1, MPI_LONG, win);
+    MPI_Win_fence(0, win);
+    expect(found == 1000, "a word of rank 0", found, 1000);
+    MPI_Win_free(&win);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -136,6 +156,11 @@ int main(int argc, char **argv)
     shared_memory(1);
     for (int kind = 0; kind < 4; kind++)
         hints(kind);
+#ifndef OPEN_MPI
+    /* Alone it refuses that. */
+    if (getenv("LD_PRELOAD") != NULL)
+#endif
+        whole_address_space();
 #ifdef OPEN_MPI
     /* Alone it crashes with types that it cannot swap. */
     if (getenv("LD_PRELOAD") == NULL)

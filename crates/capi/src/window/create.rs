@@ -93,9 +93,9 @@ pub unsafe fn create(args: &NewWindow, forward: impl FnOnce() -> c_int) -> c_int
 /// # Safety
 /// As [`create`].
 unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<(), &'static str> {
-    let null = args.window.is_null() || args.bytes < 0 || args.unit <= 0;
-    let no_memory = args.base.is_null() && (args.bytes > 0 || args.allocation.is_own());
-    if null || no_memory {
+    // Memory of the program may begin at MPI_BOTTOM, on some ranks alone: the others do not know.
+    let nowhere = args.window.is_null() || args.base.is_null() && args.allocation.is_own();
+    if nowhere || args.bytes < 0 || args.unit <= 0 {
         return Err(reason::INVALID);
     }
     let host = session.host();
