@@ -152,6 +152,17 @@ static void windows(MPI_Comm comm, const char *how) {
     CHECK(query(win, n - 1, &bytes, &unit, &base) == 0);
     CHECK(bytes == 64 && unit == sizeof(int) && base != NULL);
     MPI_Win_free(&win);
+    /* A unit that only this form can tell; hosts alone make no such windows. */
+    if (getenv("LD_PRELOAD") == NULL)
+        return;
+    const D large = (D)3 << 31;
+    int small, class = -1;
+    CHECK(shared(64, large, MPI_INFO_NULL, comm, &memory, &win) == 0);
+    CHECK(query(win, n - 1, &bytes, &unit, &base) == 0 && unit == large);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Error_class(MPI_Win_shared_query(win, n - 1, &bytes, &small, &base), &class);
+    CHECK(class == MPI_ERR_DISP);
+    MPI_Win_free(&win);
 }
 
 static void refuses(MPI_Comm two_groups, MPI_Comm ring) {

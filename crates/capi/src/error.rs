@@ -88,6 +88,8 @@ pub enum Wrong {
     Flavour,
     #[error("a length is negative")]
     Size,
+    #[error("the displacement unit is too large for this form of the call")]
+    Unit,
 }
 
 impl Wrong {
@@ -103,6 +105,7 @@ impl Wrong {
             Self::Group => window.group,
             Self::Flavour => window.rma_flavor,
             Self::Size => window.size,
+            Self::Unit => window.disp,
         }
     }
 }

@@ -42,6 +42,12 @@ impl From<Unit> for i64 {
     }
 }
 
+impl From<i64> for Unit {
+    fn from(unit: i64) -> Self {
+        Self(unit as isize)
+    }
+}
+
 impl From<c_int> for Unit {
     fn from(unit: c_int) -> Self {
         Self(unit as isize)

@@ -21,7 +21,8 @@ impl Attributes {
         Self {
             base: base(host, window),
             size: spec.bytes as isize,
-            unit: spec.unit as c_int,
+            // The attribute has no form for larger ones.
+            unit: c_int::try_from(spec.unit).unwrap_or(c_int::MAX),
             flavour: constants.flavors[match spec.memory {
                 Memory::Create { .. } => 0,
                 Memory::Allocate => 1,

@@ -65,7 +65,7 @@ pub fn shared_query(
     session: &Session,
     entry: &Entry,
     rank: c_int,
-) -> Result<(*mut c_void, isize, c_int), CallError> {
+) -> Result<(*mut c_void, isize, i64), CallError> {
     let window = &entry.window;
     let found = match entry.target(session, rank)? {
         Some(rank) => window.mapped(rank).map(|found| {
@@ -80,7 +80,7 @@ pub fn shared_query(
         }
     };
     let (address, bytes, unit) = found.unwrap_or((0, 0, 1));
-    Ok((address as *mut c_void, bytes as isize, unit as c_int))
+    Ok((address as *mut c_void, bytes as isize, unit as i64))
 }
 
 /// Has the host act, then `act` on the window if that is ours and the host had no error.

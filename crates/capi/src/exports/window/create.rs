@@ -1,6 +1,7 @@
 //! Making, freeing and asking about windows (MPI 4.1, section 12.2).
 
 use super::{Out, run};
+use crate::error::Wrong;
 use crate::exports::narrow::{Handler, Peers};
 use crate::exports::{export, export_both};
 use crate::next::MISSING;
@@ -103,10 +104,10 @@ export_both! {
         unsafe {
             run("win_shared_query", win, forward, |session, entry| {
                 let found = window::shared_query(session, entry, rank)?;
+                #[allow(clippy::unnecessary_fallible_conversions, reason = "it fails in the other form")]
+                { *unit = found.2.try_into().map_err(|_| Wrong::Unit)?; }
                 base.cast::<Out>().write_unaligned(found.0);
                 *bytes = found.1;
-                #[allow(clippy::useless_conversion, reason = "it is none in the other form")]
-                { *unit = found.2.into(); }
                 Ok(())
             })
         }
