@@ -2,6 +2,9 @@
  * them next to each other, with operations that begin in one and end in another.
  *
  *     win_attach [pieces (1500)]
+ *     win_attach refused
+ *
+ * `refused` is for rails that register no memory.
  */
 #include "check.h"
 
@@ -17,12 +20,32 @@ static MPI_Aint address_of(void *memory, MPI_Aint *all)
     return mine;
 }
 
+static void refused(void)
+{
+    static char memory[BYTES];
+    int class;
+    MPI_Win win;
+    snprintf(context, sizeof context, "refused");
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Error_class(MPI_Win_attach(win, memory, sizeof memory), &class);
+    expect(class == MPI_ERR_RMA_ATTACH, "class", class, MPI_ERR_RMA_ATTACH);
+    MPI_Error_class(MPI_Win_detach(win, memory), &class);
+    expect(class == MPI_ERR_RMA_ATTACH, "it is not attached", class, MPI_ERR_RMA_ATTACH);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_free(&win);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Win win;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (argc > 1 && strcmp(argv[1], "refused") == 0) {
+        refused();
+        return finish("win_attach");
+    }
     int pieces = argc > 1 ? atoi(argv[1]) : 1500, right = (rank + 1) % ranks, code = MPI_SUCCESS, class = 0;
     MPI_Aint *where = must(malloc((size_t)ranks * sizeof *where));
     long *memory = must(malloc((size_t)pieces * BYTES)), in[3 * WORDS], one[2 * WORDS];

@@ -230,7 +230,7 @@ fn class_of(error: &WindowError) -> ErrorClass {
         WindowError::Rank { .. } => ErrorClass::Rank,
         WindowError::Displacement(_) => ErrorClass::Displacement,
         WindowError::Range { .. } | WindowError::NotAttached { .. } => ErrorClass::Range,
-        WindowError::Attachment(_) => ErrorClass::Attachment,
+        WindowError::Attachment(_) | WindowError::Unattachable(_) => ErrorClass::Attachment,
         WindowError::Lengths { .. } => ErrorClass::Argument,
         WindowError::NoMemory(_) | WindowError::Fabric(FabricError::RegisterMemory { .. }) => {
             ErrorClass::NoMemory

@@ -14,7 +14,7 @@ use super::{Waiting, Window, WindowError, layout};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Claim, Claimed, Ordering};
-use ferrorail_fabric::{Endpoint, LocalRegion, RemoteRegion};
+use ferrorail_fabric::{Endpoint, FabricError, LocalRegion, RemoteRegion};
 use std::sync::Arc;
 use table::Grown;
 
@@ -63,7 +63,7 @@ impl<F: Endpoint> Window<F> {
     /// `MPI_Win_attach`.
     ///
     /// # Errors
-    /// [`WindowError::Attachment`] if the memory overlaps with what is attached.
+    /// [`WindowError::Attachment`] if the memory overlaps with what is attached, [`WindowError::Unattachable`].
     ///
     /// # Safety
     /// The memory stays valid until it is detached.
@@ -83,13 +83,14 @@ impl<F: Endpoint> Window<F> {
         if own.entries.iter().any(overlaps) {
             return Err(WindowError::Attachment("some of it is attached already"));
         }
-        self.extend(&mut own)?;
+        self.extend(&mut own).map_err(unattachable)?;
         let region = match &self.rails {
             Some(rails) if bytes > 0 => {
                 // SAFETY: the caller's contract; it is given back by detaching.
-                Some(Arc::new(unsafe {
-                    rails.fabric().register(address, bytes, None)?
-                }))
+                let region = unsafe { rails.fabric().register(address, bytes, None) };
+                Some(Arc::new(
+                    region.map_err(|error| unattachable(error.into()))?,
+                ))
             }
             _ => None,
         };
@@ -224,6 +225,16 @@ impl<F: Endpoint> Window<F> {
                 rails.fabric().deregister(region);
             }
         }
+    }
+}
+
+/// What a refusal of the system's means to who attaches memory.
+fn unattachable(error: WindowError) -> WindowError {
+    match error {
+        WindowError::NoMemory(_) | WindowError::Fabric(FabricError::RegisterMemory { .. }) => {
+            WindowError::Unattachable(Box::new(error))
+        }
+        other => other,
     }
 }
 

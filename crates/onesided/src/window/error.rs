@@ -49,6 +49,9 @@ pub enum WindowError {
     /// Memory cannot be attached or detached (`MPI_ERR_RMA_ATTACH`).
     #[error("attaching: {0}")]
     Attachment(&'static str),
+    /// The system refuses what attaching memory takes (`MPI_ERR_RMA_ATTACH`).
+    #[error("attaching: {0}")]
+    Unattachable(Box<Self>),
     /// The two sides describe different amounts of data (`MPI_ERR_ARG`).
     #[error("{origin} bytes at the origin, {target} at the target")]
     Lengths {
