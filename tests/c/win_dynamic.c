@@ -4,6 +4,7 @@
  */
 #include "host.h"
 #include "check.h"
+#include <sys/mman.h>
 
 static int rank, size;
 
@@ -59,6 +60,43 @@ static void dynamic(void)
     }
     MPI_Win_free(&win);
     free(where);
+}
+
+/* Gets a page twice and the next but one, between which there is none. */
+static void gap(void)
+{
+    enum { PAGE = 65536 };
+    int lengths[] = {PAGE, PAGE, PAGE}, places[] = {0, 0, 2 * PAGE}, right = (rank + 1) % size;
+    unsigned char *in = must(calloc(3, PAGE));
+    unsigned char *memory = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MPI_Aint mine, *where = must(calloc((size_t)size, sizeof *where));
+    MPI_Datatype pages;
+    MPI_Win win;
+    snprintf(context, sizeof context, "gap");
+    fill(memory, PAGE, 1, rank);
+    fill(memory + 2 * PAGE, PAGE, 2, rank);
+    munmap(memory + PAGE, PAGE);
+    MPI_Type_indexed(3, lengths, places, MPI_BYTE, &pages);
+    MPI_Type_commit(&pages);
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_attach(win, memory, PAGE);
+    MPI_Win_attach(win, memory + 2 * PAGE, PAGE);
+    MPI_Get_address(memory, &mine);
+    HOST(Allgather)(&mine, 1, MPI_AINT, where, 1, MPI_AINT, MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, right, 0, win);
+    MPI_Get(in, 3 * PAGE, MPI_BYTE, right, where[right], 1, pages, win);
+    MPI_Win_unlock(right, win);
+    expect_pattern(in, PAGE, 1, right);
+    expect_pattern(in + PAGE, PAGE, 1, right);
+    expect_pattern(in + 2 * PAGE, PAGE, 2, right);
+    HOST(Barrier)(MPI_COMM_WORLD);
+    MPI_Win_detach(win, memory);
+    MPI_Win_detach(win, memory + 2 * PAGE);
+    MPI_Win_free(&win);
+    MPI_Type_free(&pages);
+    munmap(memory, PAGE), munmap(memory + 2 * PAGE, PAGE);
+    free(where);
+    free(in);
 }
 
 static void requests(void)
@@ -159,6 +197,11 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     dynamic();
+#ifdef OPEN_MPI
+    /* Alone it takes such a gap for memory that is not attached. */
+    if (getenv("LD_PRELOAD") != NULL)
+#endif
+        gap();
     requests();
     hints();
     return finish("win_dynamic");

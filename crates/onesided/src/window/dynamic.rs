@@ -164,6 +164,12 @@ impl<F: Endpoint> Window<F> {
         Ok(base)
     }
 
+    /// Whether all of the bytes at `address` of `target` are memory of the window: a dynamic one has what is attached.
+    pub(super) fn is_memory(&self, target: Rank, address: u64, bytes: usize) -> bool {
+        let is_attached = |known: Claimed<'_, Known>| holds(&known.regions, address, bytes);
+        self.dynamic.is_none() || self.known(target).is_ok_and(is_attached)
+    }
+
     /// Starts moving `here` to or from what a rank on another node has attached at `address`, which may
     /// be several regions that follow one another.
     ///

@@ -136,9 +136,12 @@ impl<F: Endpoint> Window<F> {
         let ((first, end), bytes) = (shape.bounds()?, shape.bytes());
         let first = isize::try_from(first).ok()?;
         let is_filled = end - first as i128 == bytes as i128 && bytes <= STAGED_MAX;
-        (is_filled && shape.single().is_none()).then(|| AttachedRange {
+        let address = address.wrapping_add_signed((base + first) as i64);
+        let is_range = is_filled && shape.single().is_none();
+        // In a dynamic window there may be no memory in such a gap.
+        (is_range && self.is_memory(target, address, bytes)).then_some(AttachedRange {
             process,
-            address: address.wrapping_add_signed((base + first) as i64),
+            address,
             first,
             bytes,
         })
