@@ -182,6 +182,18 @@ static void other_collective(int with_data)
     finish_case("another collective", &comm, code, 8 * (size_t)size, 1);
 }
 
+/* An all-gather of one word, beside a long call before which ranks may tell each other one. */
+static void one_word(void)
+{
+    MPI_Comm comm = begin_case();
+    int code, bytes = 20000;
+    if (rank == 1)
+        code = MPI_Allgather(send_buffer, 8, MPI_BYTE, recv_buffer, 8, MPI_BYTE, comm);
+    else
+        code = MPI_Alltoall(send_buffer, bytes, MPI_BYTE, recv_buffer, bytes, MPI_BYTE, comm);
+    finish_case("a long call beside a word", &comm, code, (size_t)(rank == 1 ? 8 : bytes) * size, 1);
+}
+
 /* A root that runs ahead: of its broadcasts rank 1 takes the third for another. Each that succeeds elsewhere has
  * brought what the root sent in that call. */
 static void stream(int bytes)
@@ -284,6 +296,7 @@ int main(int argc, char **argv)
         counts(400000, 200000);
         counts(0, 40);
         other_collective(0);
+        one_word();
         const int lengths[][2] = {{200000, 1000}, {1000, 200000}, {200000, 100000}, {100000, 200000},
                                   {60000, 100000}, {1000, 20000}, {20000, 1000},
                                   {20000, 200000}, {200000, 20000}, {10, 20}, {3000, 1000}, {1000, 3000},

@@ -5,7 +5,11 @@ use crate::EngineError;
 use crate::run::Even;
 use crate::team::map::Map;
 use crate::team::state::State;
+use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
+
+/// No all-gather of a program has a root: who calls one of 8 bytes meanwhile is seen to disagree, as it waits elsewhere.
+const ROOT: Rank = Rank(1);
 
 /// Every rank's `word`, by rank. An operation of its own, for which all ranks come.
 pub(super) fn gather_words(
@@ -17,7 +21,10 @@ pub(super) fn gather_words(
     let bytes = size_of::<u64>();
     let send = Even::new((&raw mut word).cast(), 1, bytes);
     let recv = Even::new(all.as_mut_ptr().cast(), map.topology.size(), bytes);
-    let exchange = Call::new(Collective::Allgather, send, recv, bytes).general();
+    let exchange = Call {
+        root: ROOT,
+        ..Call::new(Collective::Allgather, send, recv, bytes).general()
+    };
     let mut plan = state.plans.take(map, exchange.key());
     let outcome = scheduled(map, state, &mut plan, &exchange);
     state.plans.keep(plan);
