@@ -235,9 +235,13 @@ impl Plans {
 impl Plan {
     /// What a team that has `found` this does for `key`.
     pub fn new(map: &Map, key: PlanKey, found: Found) -> Self {
+        Self::chosen_by(map, key, &selector(map, found))
+    }
+
+    /// What `selector` has the team do for `key`.
+    pub fn chosen_by(map: &Map, key: PlanKey, selector: &Selector<'_>) -> Self {
         let (collective, root) = (key.collective, key.root);
         let topology = &map.topology;
-        let selector = selector(map, found);
         let ranks = (root, map.rank);
         let choice = selector.choose(collective, key.bytes(), key.in_rank_order, ranks);
         let (variant, protocol, by) = (choice.variant, choice.protocol, choice.by);

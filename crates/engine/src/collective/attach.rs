@@ -10,16 +10,18 @@ use super::by_length::{long_pair, regular};
 use super::words::gather_words;
 use super::{Call, scheduled};
 use crate::EngineError;
-use crate::choice;
+use crate::choice::{self, Chooser};
 use crate::plan::{Found, Plan, selector};
 use crate::run::Even;
+use crate::selection::Selector;
 use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::ProcessId;
 use ferrorail_base::memory::filled;
 use ferrorail_base::sync::Mutex;
 use ferrorail_coll::Collective;
-use ferrorail_coll::select::NOT_MEASURED;
+use ferrorail_coll::select::{NOT_MEASURED, Table};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Shorter calls are not long: no shipped rule has them go by attach.
@@ -152,13 +154,7 @@ fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
     let send = Even::new(sent.as_mut_ptr(), ranks, TRIAL_BYTES);
     let recv = Even::new(received.as_mut_ptr(), ranks, TRIAL_BYTES);
     let call = Call::new(Collective::Alltoall, send, recv, TRIAL_BYTES).general();
-    let mut ways = [NOT_MEASURED, 0].map(|attach_percent| {
-        let found = Found {
-            attach_percent,
-            ..state.plans.found()
-        };
-        (Plan::new(map, call.key(), found), Vec::new())
-    });
+    let mut ways = both_ways(map, &call).map(|plan| (plan, Vec::new()));
     let first = first_rounds(ranks);
     for round in 0..first + ROUNDS {
         for (plan, times) in &mut ways {
@@ -179,4 +175,56 @@ fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
         times[ROUNDS / 2].as_nanos().max(1)
     });
     Ok((100 * attach / segment).min(u128::from(NOT_MEASURED) - 1) as u64)
+}
+
+/// `call` through the segment, and by cross-memory attach: whatever is forced, or rules of the user's say, it goes both ways.
+fn both_ways(map: &Map, call: &Call<'_>) -> [Plan; 2] {
+    let none = BTreeMap::new();
+    [NOT_MEASURED, 0].map(|attach_percent| {
+        let selector = Selector {
+            chooser: Chooser {
+                table: Table::shipped(),
+                forced: &none,
+                zero_copy: None,
+            },
+            attach_percent,
+            ..selector(map, Found::default())
+        };
+        Plan::chosen_by(map, call.key(), &selector)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Context, NoHost, Team};
+    use ferrorail_base::config::Settings;
+    use ferrorail_bootstrap::InProcess;
+    use ferrorail_coll::Protocol;
+
+    #[test]
+    fn what_is_timed_goes_both_ways_whatever_is_forced() {
+        for forced in ["", "direct", "pairwise", "bruck"] {
+            let algorithm = BTreeMap::from([("alltoall".to_owned(), forced.to_owned())]);
+            let settings = Settings {
+                algorithm,
+                ..Settings::default()
+            };
+            let context = Context::new(settings, Box::new(NoHost));
+            std::thread::scope(|scope| {
+                for oob in InProcess::world(2) {
+                    scope.spawn(|| {
+                        let settings = context.settings();
+                        let team = Team::create(&context, settings, Box::new(oob)).expect("a team");
+                        let none = Even::NONE;
+                        let call =
+                            Call::new(Collective::Alltoall, none, none, TRIAL_BYTES).general();
+                        let ways = both_ways(&team.map, &call).map(|plan| plan.protocol);
+                        assert_eq!(ways, [Protocol::Eager, Protocol::Rendezvous], "{forced}");
+                        team.free();
+                    });
+                }
+            });
+        }
+    }
 }
