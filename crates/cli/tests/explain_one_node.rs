@@ -50,6 +50,9 @@ fn what_few_ranks_measure_decides() {
     assert_eq!(of("--ranks 4 --node-size 2")["attach_decides"], false);
     let text = expect_code(&mut explain("alltoall --ranks 8 --bytes 1M"), 0).0;
     assert!(text.contains("--attach-percent"), "{text}");
+    let decides = |args: &str| json(args)["attach_decides"] == true;
+    assert!(decides("gatherv --ranks 2") && decides("alltoallv --ranks 4"));
+    assert!(!decides("gatherv --ranks 9") && !decides("allreduce --ranks 2"));
 }
 
 #[test]

@@ -121,6 +121,15 @@ pub fn by_length(collective: Collective) -> bool {
     )
 }
 
+/// The collective whose rules ranks of a node go by, for the blocks of a pair.
+pub(crate) fn regular(collective: Collective) -> Collective {
+    match collective {
+        Collective::Alltoallv => Collective::Alltoall,
+        other if by_length(other) => other.regular(),
+        other => other,
+    }
+}
+
 /// Whether every rank of a team over `rails` rails may connect to every other, with no more queue pairs on any node
 /// than `FERRORAIL_QUEUE_PAIRS` allows.
 pub fn all_pairs_fit(topology: &Topology, rails: u8, queue_pairs_max: Option<u64>) -> bool {

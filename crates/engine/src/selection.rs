@@ -1,12 +1,15 @@
 //! What a team runs, made or imagined: choices with the protocol that messages then have, and their schedules.
 
-use crate::choice::{Choice, Chooser};
+use crate::choice::{Choice, Chooser, by_length, regular};
 use crate::scratch::Scratch;
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::cost::Shape;
 use ferrorail_coll::named::Variant;
 use ferrorail_coll::select::{NOT_MEASURED, Query};
 use ferrorail_coll::{Collective, Protocol, Request, Schedule};
+
+/// Shorter blocks are not long: no shipped rule has them go by cross-memory attach.
+pub(crate) const LONG_BYTES_MIN: usize = 16 << 10;
 
 /// A team, as far as its choices and schedules depend on it; alike on all ranks.
 pub struct Selector<'a> {
@@ -56,17 +59,42 @@ impl Selector<'_> {
         }
     }
 
-    /// Whether the choice for blocks of `bytes` bytes depends on how long messages take by cross-memory attach.
-    pub fn attach_decides(&self, collective: Collective, bytes: u64) -> bool {
-        let query = self.query(collective, bytes);
-        let protocol = |attach_percent| {
+    /// Whether some choice for long blocks depends on how long messages take by cross-memory attach.
+    pub fn attach_decides(&self, collective: Collective) -> bool {
+        let (of, by_table) = (regular(collective), by_length(collective));
+        let chosen = |bytes, attach_percent| {
             let query = Query {
                 attach_percent,
-                ..query
+                ..self.query(of, bytes)
             };
-            self.chooser.choose(&query).protocol
+            if by_table {
+                let choice = self.chooser.table.choose(&query);
+                return (choice.variant, choice.protocol);
+            }
+            let choice = self.chooser.choose(&query);
+            (choice.variant, choice.protocol)
         };
-        protocol(0) != protocol(NOT_MEASURED)
+        // All is the same between those at which a rule begins or ends.
+        let rules = self.chooser.table.rules().iter();
+        let limits = rules.filter(|rule| rule.collective == of);
+        let percents: Vec<u32> = limits
+            .flat_map(|rule| {
+                [
+                    rule.attach_percent.min,
+                    rule.attach_percent.max.map(|max| max.saturating_add(1)),
+                ]
+            })
+            .flatten()
+            .map(|percent| percent.min(NOT_MEASURED.into()) as u32)
+            .chain([0])
+            .collect();
+        let mut classes = (LONG_BYTES_MIN.ilog2()..u64::BITS).map(|class| 1 << class);
+        classes.any(|bytes| {
+            let unmeasured = chosen(bytes, NOT_MEASURED);
+            percents
+                .iter()
+                .any(|&percent| chosen(bytes, percent) != unmeasured)
+        })
     }
 
     /// The choice for blocks of `bytes` bytes, the upper end of a size class, as `rank` makes it. Operands of a
@@ -126,5 +154,64 @@ impl Selector<'_> {
         // With fewer ports than rails some rails would be nobody's.
         schedule.own_rails &= self.rails <= ports;
         schedule
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::Chooser;
+    use ferrorail_coll::select::Table;
+    use std::collections::BTreeMap;
+
+    /// Whether times decide in a team of two ranks on one node, with the rule `first` before one for all else.
+    fn decides(first: &str) -> bool {
+        let text = format!(
+            r#"{{ "version": 1, "rules": [
+                {{ "collective": "bcast", {first} }},
+                {{ "collective": "bcast", "algorithm": "smp_knomial", "protocol": "eager" }} ] }}"#
+        );
+        let table = Table::from_json(&text).expect("a table");
+        let (topology, none) = (Topology::from_sizes(&[2]), BTreeMap::new());
+        let selector = Selector {
+            topology: &topology,
+            domains: None,
+            chooser: Chooser {
+                table: &table,
+                forced: &none,
+                zero_copy: None,
+            },
+            rails: 1,
+            ports: 1,
+            ranks_per_core: 1,
+            attach_percent: NOT_MEASURED,
+            leaders: None,
+            zero_copy: true,
+            multicast: false,
+            all_pairs: true,
+            scratch: Scratch::new(None, (2, 1), true, true),
+        };
+        selector.attach_decides(Collective::Bcast)
+    }
+
+    #[test]
+    fn rules_for_some_times_and_lengths_are_found() {
+        let straight = r#""algorithm": "knomial", "protocol": "rendezvous""#;
+        let rule = |limits: &str| decides(&format!("{limits}, {straight}"));
+        assert!(rule(r#""attach_percent": { "max": 100 }"#));
+        assert!(rule(
+            r#""attach_percent": { "max": 100 }, "bytes": { "min": 1048577 }"#
+        ));
+        assert!(rule(r#""attach_percent": { "min": 100, "max": 120 }"#));
+        assert!(!rule(
+            r#""attach_percent": { "max": 100 }, "ranks": { "min": 3 }"#
+        ));
+        assert!(!rule(
+            r#""attach_percent": { "max": 100 }, "bytes": { "max": 8192 }"#
+        ));
+        assert!(!rule(r#""bytes": { "min": 8192 }"#));
+        let other =
+            r#""attach_percent": { "max": 100 }, "algorithm": "knomial", "protocol": "eager""#;
+        assert!(decides(other), "another algorithm");
     }
 }

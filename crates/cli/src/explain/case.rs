@@ -150,9 +150,7 @@ impl Case {
 
     /// Whether teams choose by a time that they measure, and none is given.
     pub fn attach_decides(&self) -> bool {
-        let selector = self.selector();
-        let decides = |class| selector.attach_decides(self.collective, 1u64 << class);
-        self.attach_percent.is_none() && (0..u64::BITS).any(decides)
+        self.attach_percent.is_none() && self.selector().attach_decides(self.collective)
     }
 
     /// Whether the host MPI runs the collective instead, as `FERRORAIL_QUEUE_PAIRS` does not allow what is chosen.

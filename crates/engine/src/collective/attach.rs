@@ -6,14 +6,14 @@
 //! count; the rules of the table say what follows from them (`attach_percent`), for other collectives as well: what
 //! differs is how far the cores are apart.
 
-use super::by_length::{long_pair, regular};
+use super::by_length::long_pair;
 use super::words::gather_words;
 use super::{Call, scheduled};
 use crate::EngineError;
 use crate::choice::{self, Chooser};
 use crate::plan::{Found, Plan, selector};
 use crate::run::Even;
-use crate::selection::Selector;
+use crate::selection::{LONG_BYTES_MIN, Selector};
 use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::ProcessId;
@@ -23,9 +23,6 @@ use ferrorail_coll::Collective;
 use ferrorail_coll::select::{NOT_MEASURED, Table};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-
-/// Shorter calls are not long: no shipped rule has them go by attach.
-pub(super) const BYTES_MIN: usize = 16 << 10;
 
 /// Length of the blocks that are timed: on both machines that were compared what is faster for these is so for longer ones.
 const TRIAL_BYTES: usize = 128 << 10;
@@ -77,7 +74,7 @@ pub(super) fn look(map: &Map, state: &mut State, call: &Call<'_>) -> Result<(), 
     }
     let found = state.plans.found();
     let of = *(state.plans.measures_for).get_or_insert_with(|| dependent(map, found));
-    if of & bit(regular(call.collective)) == 0 || !is_long(map, call) {
+    if of & bit(call.collective) == 0 || !is_long(map, call) {
         return Ok(());
     }
     let mut percent = gather_words(map, state, recent(map).unwrap_or(UNKNOWN))?[0];
@@ -123,7 +120,7 @@ fn dependent(map: &Map, found: Found) -> u32 {
         && map.settings.attach_percent.is_none();
     let selector = selector(map, found);
     let all = Collective::ALL.iter().filter(|_| measures);
-    all.filter(|&&of| selector.attach_decides(of, TRIAL_BYTES as u64))
+    all.filter(|&&of| selector.attach_decides(of))
         .fold(0, |mask, &of| mask | bit(of))
 }
 
@@ -131,12 +128,12 @@ fn bit(collective: Collective) -> u32 {
     1 << collective as u32
 }
 
-/// Whether all ranks know that `call` has a block of [`BYTES_MIN`] bytes: of forms in which lengths are known to the two
+/// Whether all ranks know that `call` has a block of [`LONG_BYTES_MIN`] bytes: of forms in which lengths are known to the two
 /// ends alone, where there are no others.
 fn is_long(map: &Map, call: &Call<'_>) -> bool {
     match choice::by_length(call.collective) {
-        true => long_pair(map, call, BYTES_MIN - 1).is_some(),
-        false => call.bytes >= BYTES_MIN,
+        true => long_pair(map, call, LONG_BYTES_MIN - 1).is_some(),
+        false => call.bytes >= LONG_BYTES_MIN,
     }
 }
 

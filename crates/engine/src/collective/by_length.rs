@@ -12,7 +12,7 @@ use super::{
     prepare_pieces,
 };
 use crate::EngineError;
-use crate::choice::{ZERO_COPY_BYTES_MIN, by_length};
+use crate::choice::{ZERO_COPY_BYTES_MIN, regular};
 use crate::plan::{Found, Lengths, Plan, ShortWays, selector};
 use crate::run::{BlockList, Run, Side, UserBuffers, Window, beside_cells};
 use crate::scratch::{self, Scratch, Widths};
@@ -218,15 +218,6 @@ fn in_segment(map: &Map, collective: Collective, found: Found) -> usize {
     };
     let first = (1..usize::BITS).find(goes_straight);
     first.map_or(usize::MAX, |class| 1 << (class - 1))
-}
-
-/// The collective whose rules ranks of a node go by.
-pub(super) fn regular(collective: Collective) -> Collective {
-    match collective {
-        Collective::Alltoallv => Collective::Alltoall,
-        other if by_length(other) => other.regular(),
-        other => other,
-    }
 }
 
 /// The longer of the two blocks that two ranks of a node have for each other, if it has more than `above` bytes: as both

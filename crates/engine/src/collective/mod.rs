@@ -21,6 +21,7 @@ use crate::multicast;
 use crate::plan::{Plan, PlanKey, Short};
 use crate::quiescence;
 use crate::run::{BlockList, Run, Side, UserBuffers, Window};
+use crate::selection::LONG_BYTES_MIN;
 use crate::sequence::{Allocation, ChannelRequest};
 use crate::tag::tag;
 use crate::team::connect::connect_all;
@@ -53,7 +54,7 @@ impl Team {
         let mut state = self.enter()?;
         let state = &mut *state;
         let longest = call.longest();
-        if longest >= attach::BYTES_MIN
+        if longest >= LONG_BYTES_MIN
             && let Err(error) = attach::look(&self.map, state, &call.general())
         {
             return Err(self.failed(state, error));
