@@ -2,13 +2,17 @@
  *
  * odd_process full: nobody takes what is written to standard error
  * odd_process files BYTES: no file may be longer
- * odd_process set RANK NAME=VALUE: one rank has another setting */
+ * odd_process set RANK NAME=VALUE: one rank has another setting
+ * odd_process apart: nobody may reach the memory of rank 1 any more, after the first call */
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The rank, from the launcher, as MPI does not run yet. */
@@ -32,9 +36,37 @@ static void become(int argc, char **argv)
     } else if (argc == 4 && !strcmp(argv[1], "set")) {
         if (rank_to_be() < 0 || (rank_to_be() == atoi(argv[2]) && putenv(argv[3])))
             exit(3);
-    } else {
+    } else if (argc != 2 || strcmp(argv[1], "apart")) {
         exit(2);
     }
+}
+
+/* Nobody traces rank 1 any more, and who has the right to do so all the same gives that up. */
+static void go_apart(int rank)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct sets[2];
+    if (syscall(SYS_capget, &header, sets))
+        exit(3);
+    sets[0].effective &= ~(1u << CAP_SYS_PTRACE);
+    sets[0].permitted &= ~(1u << CAP_SYS_PTRACE);
+    if (syscall(SYS_capset, &header, sets) || (rank == 1 && prctl(PR_SET_DUMPABLE, 0)))
+        exit(3);
+}
+
+/* Long broadcasts; how many bytes are wrong. */
+static int broadcasts(int rank)
+{
+    enum { BYTES = 200000 };
+    static char bytes[BYTES];
+    int wrong = 0;
+    for (int root = 0; root < 2; root++) {
+        memset(bytes, rank == root ? 5 + root : 0, BYTES);
+        MPI_Bcast(bytes, BYTES, MPI_BYTE, root, MPI_COMM_WORLD);
+        for (int i = 0; i < BYTES; i++)
+            wrong += bytes[i] != 5 + root;
+    }
+    return wrong;
 }
 
 int main(int argc, char **argv)
@@ -48,6 +80,11 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc == 2 && !strcmp(argv[1], "apart")) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        go_apart(rank);
+        wrong += broadcasts(rank);
+    }
     for (int i = 0; i < COMMS; i++) {
         int sum = 0, mine = rank + i;
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);

@@ -16,11 +16,12 @@ use crate::run::Even;
 use crate::selection::{LONG_BYTES_MIN, Selector};
 use crate::team::map::Map;
 use crate::team::state::State;
-use ferrorail_base::ProcessId;
-use ferrorail_base::memory::filled;
+use ferrorail_base::memory::{NoMemory, filled};
 use ferrorail_base::sync::Mutex;
+use ferrorail_base::{ProcessId, Rank};
 use ferrorail_coll::Collective;
 use ferrorail_coll::select::{NOT_MEASURED, Table};
+use ferrorail_shm::Cma;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -138,12 +139,13 @@ fn is_long(map: &Map, call: &Call<'_>) -> bool {
 }
 
 /// Time by cross-memory attach in percent of the time through the segment; [`NOT_MEASURED`] if a rank has no memory for
-/// that.
+/// that, or does not reach another's any more.
 fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
     let ranks = map.topology.size();
     let bytes = ranks as usize * TRIAL_BYTES;
     let buffers = filled(bytes, 0u8).and_then(|sent| Ok((sent, filled(bytes, 0)?)));
-    let ready = gather_words(map, state, buffers.is_ok().into())?;
+    let is_ready = reaches_all(map, state, &buffers)?;
+    let ready = gather_words(map, state, is_ready.into())?;
     let (Ok((mut sent, mut received)), true) = (buffers, ready.iter().all(|&ready| ready == 1))
     else {
         return Ok(NOT_MEASURED.into());
@@ -172,6 +174,22 @@ fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
         times[ROUNDS / 2].as_nanos().max(1)
     });
     Ok((100 * attach / segment).min(u128::from(NOT_MEASURED) - 1) as u64)
+}
+
+/// Whether this rank reaches the memory of all others, each of which says where it has some. One that gave up the right to
+/// be attached to after the team was made shall not lose its calls by being timed.
+fn reaches_all(
+    map: &Map,
+    state: &mut State,
+    memory: &Result<(Vec<u8>, Vec<u8>), NoMemory>,
+) -> Result<bool, EngineError> {
+    let mine = memory.as_ref().map_or(0, |(sent, _)| sent.as_ptr() as u64);
+    let all = gather_words(map, state, mine)?;
+    let reaches = |rank: Rank| {
+        let address = all[rank.index()];
+        address != 0 && Cma::of(map.processes[rank.index()]).reads(address, 0)
+    };
+    Ok(memory.is_ok() && map.others().all(reaches))
 }
 
 /// `call` through the segment, and by cross-memory attach: whatever is forced, or rules of the user's say, it goes both ways.
