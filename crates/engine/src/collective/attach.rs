@@ -153,15 +153,31 @@ fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
     let send = Even::new(sent.as_mut_ptr(), ranks, TRIAL_BYTES);
     let recv = Even::new(received.as_mut_ptr(), ranks, TRIAL_BYTES);
     let call = Call::new(Collective::Alltoall, send, recv, TRIAL_BYTES).general();
-    let mut ways = both_ways(map, &call).map(|plan| (plan, Vec::new()));
-    let first = first_rounds(ranks);
+    let times = time_both_ways(map, state, &call, &mut sent);
+    if times.is_err() {
+        // Another rank may be late, and still write there.
+        std::mem::forget(received);
+    }
+    let [segment, attach] = times?;
+    Ok((100 * attach / segment).min(u128::from(NOT_MEASURED) - 1) as u64)
+}
+
+/// What `call`, which sends all of `sent`, takes through the segment and by cross-memory attach, in nanoseconds.
+fn time_both_ways(
+    map: &Map,
+    state: &mut State,
+    call: &Call<'_>,
+    sent: &mut [u8],
+) -> Result<[u128; 2], EngineError> {
+    let mut ways = both_ways(map, call).map(|plan| (plan, Vec::new()));
+    let first = first_rounds(map.topology.size());
     for round in 0..first + ROUNDS {
         for (plan, times) in &mut ways {
             // Programs send what they have just written.
             // SAFETY: all of `sent`; nobody reads it between operations.
-            unsafe { sent.as_mut_ptr().write_bytes(round as u8, bytes) };
+            unsafe { sent.as_mut_ptr().write_bytes(round as u8, sent.len()) };
             let start = Instant::now();
-            scheduled(map, state, plan, &call)?;
+            scheduled(map, state, plan, call)?;
             // Of ranks that share cores one may be through while others have yet to copy.
             gather_words(map, state, 0)?;
             if round >= first {
@@ -169,11 +185,10 @@ fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
             }
         }
     }
-    let [segment, attach] = ways.map(|(_, mut times)| {
+    Ok(ways.map(|(_, mut times)| {
         times.sort_unstable();
         times[ROUNDS / 2].as_nanos().max(1)
-    });
-    Ok((100 * attach / segment).min(u128::from(NOT_MEASURED) - 1) as u64)
+    }))
 }
 
 /// Whether this rank reaches the memory of all others, each of which says where it has some. One that gave up the right to
