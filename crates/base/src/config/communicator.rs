@@ -65,6 +65,19 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_lists_all() {
+        let readme = include_str!("../../../../README.md");
+        let (_, section) = readme
+            .split_once("What the ranks of a communicator share")
+            .unwrap();
+        let (list, _) = section.split_once(';').unwrap();
+        for name in PER_COMMUNICATOR.iter() {
+            let key = name.trim_start_matches(PREFIX).to_ascii_lowercase();
+            assert!(list.contains(&format!("`{key}`")), "{key}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_reported() {
         let text = |key, value| {
             let problem = per_communicator(key, value).unwrap().unwrap_err();
