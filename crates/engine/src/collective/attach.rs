@@ -53,8 +53,16 @@ const RANKS_MAX: u32 = 8;
 /// What this process has measured, with whom.
 struct Measured {
     processes: Vec<ProcessId>,
+    /// `FERRORAIL_SCRATCH`: with little of it the segment takes long.
+    scratch: Option<u64>,
     at: Instant,
     percent: u64,
+}
+
+impl Measured {
+    fn is_of(&self, map: &Map) -> bool {
+        self.processes == map.processes && self.scratch == map.settings.scratch_bytes
+    }
 }
 
 /// The latest last.
@@ -95,19 +103,20 @@ pub(super) fn look(map: &Map, state: &mut State, call: &Call<'_>) -> Result<(), 
 
 fn recent(map: &Map) -> Option<u64> {
     let all = MEASURED.lock();
-    let last = all.iter().find(|known| known.processes == map.processes)?;
+    let last = all.iter().find(|known| known.is_of(map))?;
     let pairs = (map.topology.size() / 2).pow(2);
     (last.at.elapsed() < RECENT * pairs).then_some(last.percent)
 }
 
 fn keep(map: &Map, percent: u64) {
     let mut all = MEASURED.lock();
-    all.retain(|known| known.processes != map.processes);
+    all.retain(|known| !known.is_of(map));
     if all.len() == KEPT {
         all.remove(0);
     }
     all.push(Measured {
         processes: map.processes.clone(),
+        scratch: map.settings.scratch_bytes,
         at: Instant::now(),
         percent,
     });
@@ -232,6 +241,22 @@ mod tests {
     use ferrorail_bootstrap::InProcess;
     use ferrorail_coll::Protocol;
 
+    /// Has each rank of a team of two with `settings` do `body`.
+    fn on_two_ranks(settings: Settings, body: impl Fn(&Team) + Sync) {
+        let context = Context::new(settings, Box::new(NoHost));
+        std::thread::scope(|scope| {
+            for oob in InProcess::world(2) {
+                let (context, body) = (&context, &body);
+                scope.spawn(move || {
+                    let team = Team::create(context, context.settings(), Box::new(oob));
+                    let team = team.expect("a team");
+                    body(&team);
+                    team.free();
+                });
+            }
+        });
+    }
+
     #[test]
     fn what_is_timed_goes_both_ways_whatever_is_forced() {
         for forced in ["", "direct", "pairwise", "bruck"] {
@@ -240,21 +265,27 @@ mod tests {
                 algorithm,
                 ..Settings::default()
             };
-            let context = Context::new(settings, Box::new(NoHost));
-            std::thread::scope(|scope| {
-                for oob in InProcess::world(2) {
-                    scope.spawn(|| {
-                        let settings = context.settings();
-                        let team = Team::create(&context, settings, Box::new(oob)).expect("a team");
-                        let none = Even::NONE;
-                        let call =
-                            Call::new(Collective::Alltoall, none, none, TRIAL_BYTES).general();
-                        let ways = both_ways(&team.map, &call).map(|plan| plan.protocol);
-                        assert_eq!(ways, [Protocol::Eager, Protocol::Rendezvous], "{forced}");
-                        team.free();
-                    });
-                }
+            on_two_ranks(settings, |team| {
+                let none = Even::NONE;
+                let call = Call::new(Collective::Alltoall, none, none, TRIAL_BYTES).general();
+                let ways = both_ways(&team.map, &call).map(|plan| plan.protocol);
+                assert_eq!(ways, [Protocol::Eager, Protocol::Rendezvous], "{forced}");
             });
         }
+    }
+
+    #[test]
+    fn times_are_of_teams_with_as_much_scratch() {
+        let of = |scratch_bytes| Settings {
+            scratch_bytes,
+            ..Settings::default()
+        };
+        on_two_ranks(of(Some(8 << 10)), |team| keep(&team.map, 77));
+        on_two_ranks(of(Some(8 << 10)), |team| {
+            assert_eq!(recent(&team.map), Some(77));
+        });
+        on_two_ranks(of(Some(16 << 10)), |team| {
+            assert_eq!(recent(&team.map), None);
+        });
     }
 }
