@@ -56,6 +56,9 @@ fn arguments_and_exit_codes_are_the_programs() {
         5,
     );
     assert_eq!(stdout, "a --help -n\n");
+    // Nor is the first one this command's.
+    let (stdout, _) = expect_code(library.exec().args(["echo", "-h"]), 0);
+    assert_eq!(stdout, "-h\n");
 }
 
 #[test]

@@ -20,21 +20,26 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// preload library is missing.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Program to run, searched in PATH
-    program: OsString,
-    /// Its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    arguments: Vec<OsString>,
+    /// Program to run, searched in PATH, and its arguments
+    // In one list: of two, the first argument of the program would be looked at before it is taken, and `--help` answered.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    command: Vec<OsString>,
 }
 
 /// Replaces this process; returns only if that fails.
 pub fn main(args: &Args) -> Result<ExitCode> {
     let library = library::find()?;
     let preload = prepend(&library, env::var_os(PRELOAD).as_deref())?;
-    let Some(program) = locate(&args.program) else {
+    let (name, arguments) = args.command.split_first().context("no program")?;
+    let Some(program) = locate(name) else {
         ferrorail_base::complain(format_args!(
             "ferrorail exec: {}: no such program",
-            args.program.display()
+            name.display()
         ));
         return Ok(ExitCode::from(127));
     };
@@ -45,8 +50,8 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         ));
     }
     let error = Command::new(&program)
-        .arg0(&args.program)
-        .args(&args.arguments)
+        .arg0(name)
+        .args(arguments)
         .env(PRELOAD, preload)
         .exec();
     ferrorail_base::complain(format_args!(
