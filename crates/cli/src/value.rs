@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use serde_json::Value;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Prints `report` as JSON, or as `text` for people.
@@ -15,7 +14,7 @@ pub fn print(
         true => serde_json::to_string_pretty(report)? + "\n",
         false => text(report),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    out!("{text}");
     Ok(ExitCode::SUCCESS)
 }
 

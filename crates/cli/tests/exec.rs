@@ -110,6 +110,16 @@ fn a_static_program_runs_with_a_warning() {
 }
 
 #[test]
+fn reports_end_quietly_where_nobody_reads_on() {
+    for arguments in [&["explain"][..], &["info"], &["bench", "--list"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let (_, stderr) = expect_code(ferrorail().args(arguments).stdout(writer), 0);
+        assert_eq!(stderr, "", "{arguments:?}");
+    }
+}
+
+#[test]
 fn without_arguments_there_is_help_and_there_is_a_version() {
     let (_, stderr) = expect_code(&mut ferrorail(), 2);
     for word in ["Usage: ferrorail", "exec", "run", "info", "bench"] {
