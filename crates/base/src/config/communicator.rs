@@ -65,16 +65,28 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_lists_all() {
+    fn readme_names_what_there_is() {
         let readme = include_str!("../../../../README.md");
-        let (_, section) = readme
+        let (_, list) = readme
             .split_once("What the ranks of a communicator share")
-            .unwrap();
-        let (list, _) = section.split_once(';').unwrap();
-        for name in PER_COMMUNICATOR.iter() {
-            let key = name.trim_start_matches(PREFIX).to_ascii_lowercase();
-            assert!(list.contains(&format!("`{key}`")), "{key}");
-        }
+            .expect("the list of keys");
+        let (list, _) = list.split_once(';').expect("its end");
+        // The first one is the prefix.
+        let listed = list.split('`').skip(3).step_by(2);
+        let mut listed: Vec<String> = listed.map(|key| format!("{PREFIX}{key}")).collect();
+        listed.iter_mut().for_each(|key| key.make_ascii_uppercase());
+        listed.sort_unstable();
+        let mut all = PER_COMMUNICATOR.clone();
+        all.sort_unstable();
+        assert_eq!(listed, all);
+        let is_of_name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+        let mut words = readme.split(|letter| !is_of_name(letter));
+        let unknown = words.find(|word| {
+            word.len() > PREFIX.len()
+                && word.starts_with(PREFIX)
+                && TABLE.iter().all(|row| row.name != *word)
+        });
+        assert_eq!(unknown, None);
     }
 
     #[test]
