@@ -133,8 +133,8 @@ table! {
         "forced algorithms, e.g. allgather=smp_bruck, with ports of their own: allgather=bruck:ports=1, or over domains: bcast=smp_knomial:domains";
     "FERRORAIL_TUNING", Text, "", Communicator => tuning: Option<PathBuf>, path,
         "selection table (JSON) to use instead of the built-in one";
-    "FERRORAIL_SCRATCH", Text, "auto", Communicator => scratch_bytes: Option<u64>, bytes_or_auto(4096),
-        "scratch bytes per rank and channel of a communicator, e.g. 64K; auto is 128K for up to 4 ranks on one node, else 64K";
+    "FERRORAIL_SCRATCH", Text, "auto", Communicator => scratch_bytes: Option<u64>, scratch,
+        "scratch bytes per rank and channel of a communicator, 4K to 1024G, e.g. 64K; auto is 128K for up to 4 ranks on one node, else 64K";
     "FERRORAIL_ZERO_COPY", Word(&["auto", "on", "off"]), "auto", Communicator => zero_copy: Option<bool>, switch_or_auto,
         "large messages straight into the receive buffer";
     "FERRORAIL_SHM", Word(ShmKind::WORDS), "auto", Communicator => shm: ShmKind, word,
@@ -207,7 +207,7 @@ table! {
     "FERRORAIL_STATS", Text, "0", Process => stats: StatsSink, stats,
         "1 prints statistics at finalize, a path writes them there as JSON";
     "FERRORAIL_LOG", Text, "warn", Process => log: String, log_filter,
-        "log filter: error, warn, info, debug, trace, or a tracing directive";
+        "log filter: off, error, warn, info, debug, trace, or a tracing directive";
     "FERRORAIL_LIBRARY", Text, "", Process,
         "path of libferrorail.so for `ferrorail exec` and `ferrorail bench`";
     "FERRORAIL_MPI_LIBRARY", Text, "", Process,

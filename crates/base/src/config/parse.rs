@@ -5,6 +5,7 @@ use super::{Kind, MulticastFaults, PREFIX, Setting, Settings, TABLE};
 use crate::names::nearest;
 use crate::units;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -142,16 +143,18 @@ impl Value<'_> {
         units::parse_bytes(&self.text).unwrap_or(0)
     }
 
-    /// Bytes, at least so many; none for `auto`.
-    pub(super) fn bytes_or_auto(mut self, least: u64) -> Option<u64> {
+    /// Bytes of scratch; none for `auto`.
+    pub(super) fn scratch(mut self) -> Option<u64> {
+        // What lies within does not overflow for as many ranks as a team may have.
+        const RANGE: RangeInclusive<u64> = 4 << 10..=1 << 40;
         if self.text == "auto" {
             return None;
         }
-        let bytes = units::parse_bytes(&self.text);
+        let bytes = units::parse_bytes(&self.text).filter(|bytes| RANGE.contains(bytes));
         if bytes.is_none() {
-            self.complain("neither auto nor a number of bytes such as 64K");
+            self.complain("neither auto nor a size from 4K to 1024G, such as 64K");
         }
-        bytes.map(|bytes| bytes.max(least))
+        bytes
     }
 
     pub(super) fn text(self) -> String {
@@ -336,7 +339,9 @@ mod tests {
             ("FERRORAIL_LOOPBACK_BANDWIDTH", "100,fast"),
             ("FERRORAIL_MULTICAST_FAULTS", "drop=2"),
             ("FERRORAIL_ALGORITHM", "bruck"),
+            ("FERRORAIL_SCRATCH", "18446744073709551615"),
         ]);
+        assert_eq!(settings.scratch_bytes, None);
         assert_eq!(settings.fabric, FabricChoice::Auto);
         let text: Vec<String> = problems.iter().map(Problem::to_string).collect();
         assert_eq!(
@@ -352,6 +357,7 @@ mod tests {
                  from 0 to 1, such as 0.01",
                 "FERRORAIL_PORTS=99: not a whole number from 0 to 8",
                 "FERRORAIL_RAILS=0: a count of rails is from 1 to 8",
+                "FERRORAIL_SCRATCH=18446744073709551615: neither auto nor a size from 4K to 1024G, such as 64K",
             ]
         );
     }
