@@ -56,6 +56,33 @@ fn what_few_ranks_measure_decides() {
 }
 
 #[test]
+fn what_settings_rule_out_is_not_explained() {
+    let under = |args: &str, name: &str, value: &str| -> Value {
+        let mut command = explain(&format!("{args} --json"));
+        let (stdout, _) = expect_code(command.env(name, value), 0);
+        serde_json::from_str(&stdout).unwrap()
+    };
+    let no_attach = |args: &str| under(args, "FERRORAIL_CMA", "off");
+    let gather = "gather --ranks 4 --rails 2 --bytes 8K --node-size";
+    let chosen = |facts: &Value| facts["chosen"]["protocol"].clone();
+    assert_eq!(chosen(&json(&format!("{gather} 2"))), "rendezvous");
+    assert_eq!(chosen(&no_attach(&format!("{gather} 2"))), "eager");
+    // Ranks that are alone on their nodes reach each other over rails.
+    assert_eq!(no_attach(&format!("{gather} 1"))["zero_copy"], true);
+    for facts in [
+        no_attach("alltoall --ranks 2 --bytes 1M"),
+        json("alltoall --ranks 1 --bytes 1M"),
+    ] {
+        assert_eq!(facts["attach_decides"], false);
+        assert_eq!(facts["zero_copy"], false);
+    }
+    let reduce = "reduce --ranks 3 --bytes 1M --ranks-per-core 2";
+    let pieces = |facts: &Value| row(facts, "knomial", "eager")["pieces"].as_u64();
+    let posix = under(reduce, "FERRORAIL_SHM", "posix");
+    assert!(pieces(&posix) > pieces(&json(reduce)), "{posix}");
+}
+
+#[test]
 fn domains_of_a_node_are_its_nodes() {
     let of = |args: &str| json(&format!("allreduce --ranks 16 --bytes 1K {args}"));
     let facts = of("--domain-size 4");

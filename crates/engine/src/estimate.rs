@@ -7,7 +7,7 @@ use crate::choice::{Chooser, all_pairs_fit, by_length, is_left, protocol_name};
 use crate::collective::OFFERED;
 use crate::rails::{RailsKind, connection};
 use crate::scratch::Scratch;
-use crate::selection::Selector;
+use crate::selection::{Selector, zero_copy};
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::team::create::SIZE_MAX;
 use crate::team::geometry::{layouts, registered};
@@ -261,7 +261,7 @@ impl<'a> Imagined<'a> {
                 ranks_per_core: 1,
                 attach_percent: settings.attach_percent.unwrap_or(NOT_MEASURED),
                 leaders: settings.leaders,
-                zero_copy: settings.zero_copy.unwrap_or(true),
+                zero_copy: zero_copy(topology, settings),
                 multicast: settings.multicast,
                 all_pairs,
                 scratch: Scratch::new(settings.scratch_bytes, shape, true, all_pairs),

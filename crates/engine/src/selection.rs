@@ -2,6 +2,7 @@
 
 use crate::choice::{Choice, Chooser, by_length, regular};
 use crate::scratch::Scratch;
+use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::cost::Shape;
 use ferrorail_coll::named::Variant;
@@ -10,6 +11,13 @@ use ferrorail_coll::{Collective, Protocol, Request, Schedule};
 
 /// Shorter blocks are not long: no shipped rule has them go by cross-memory attach.
 pub(crate) const LONG_BYTES_MIN: usize = 16 << 10;
+
+/// Whether puts may land in user memory of a team like `topology` under `settings`, where the system and the rails allow
+/// that: ranks of a node, and all of a host over loopback rails, reach each other by cross-memory attach alone.
+pub fn zero_copy(topology: &Topology, settings: &Settings) -> bool {
+    let attaches = topology.node_size_max() > 1 || settings.fabric == FabricChoice::Loopback;
+    topology.size() > 1 && settings.zero_copy != Some(false) && (settings.cma || !attaches)
+}
 
 /// A team, as far as its choices and schedules depend on it; alike on all ranks.
 pub struct Selector<'a> {

@@ -2,7 +2,7 @@
 
 use super::Args;
 use anyhow::{Context, Result};
-use ferrorail_base::config::{DomainChoice, Settings};
+use ferrorail_base::config::{DomainChoice, Settings, ShmKind};
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, predict_in_pieces};
 use ferrorail_coll::named::Variant;
@@ -10,7 +10,7 @@ use ferrorail_coll::select::{NOT_MEASURED, Table};
 use ferrorail_coll::{Collective, Protocol, Schedule};
 use ferrorail_engine::choice::{Choice, Chooser, all_pairs_fit, by_length, is_left};
 use ferrorail_engine::scratch::Scratch;
-use ferrorail_engine::selection::Selector;
+use ferrorail_engine::selection::{Selector, zero_copy};
 use std::collections::BTreeMap;
 
 /// Largest team whose schedules are all built and counted.
@@ -84,19 +84,24 @@ impl Case {
         let ports = args.ports.or(settings.ports).unwrap_or(rails);
         let (table, table_name) = table(settings)?;
         let all_pairs = all_pairs_fit(&topology, rails, settings.queue_pairs_max);
-        let scratch = Scratch::new(
+        let mut scratch = Scratch::new(
             settings.scratch_bytes,
             (ranks, topology.node_count()),
             args.ranks_per_core == 1,
             all_pairs,
         );
+        if settings.shm == ShmKind::Posix {
+            // Its pages are taken when they are made.
+            scratch.rotating = 0;
+        }
+        let zero_copy = zero_copy(&topology, settings);
         Ok(Self {
             collective,
             shape: Shape::of(&topology, ports, rails)
                 .led_by(&topology, settings.leaders.unwrap_or(ports)),
             domains: domains.filter(|domains| topology.parts_max(domains) > 1),
             topology,
-            zero_copy: args.zero_copy.or(settings.zero_copy).unwrap_or(true),
+            zero_copy: args.zero_copy.unwrap_or(zero_copy),
             root: Rank(args.root),
             model,
             scratch,
