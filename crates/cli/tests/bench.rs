@@ -242,6 +242,10 @@ fn mistakes_are_named_before_anything_is_measured() {
             "there is no benchmark \"alreduce\"; did you mean \"allreduce\"?",
         ),
         (
+            "foo",
+            "there is no benchmark \"foo\"; `ferrorail bench --list` lists them",
+        ),
+        (
             "scan --bytes 6",
             "scan adds elements of 4 bytes, of which 6 is no multiple",
         ),

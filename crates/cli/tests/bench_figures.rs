@@ -154,6 +154,7 @@ fn figures_are_listed_without_a_job() {
         assert!(line.is_some_and(|line| line.len() > 40), "{stdout}");
     }
     assert!(stdout.lines().any(|line| line.starts_with("rma-lock ")));
+    assert!(stdout.contains("reduce_scatter_block, scan"), "{stdout}");
 }
 
 #[test]

@@ -233,6 +233,10 @@ fn mistakes_are_told_in_one_line() {
         "allgater --ranks 4",
         "there is no collective \"allgater\"; did you mean \"allgather\"?",
     );
+    expect(
+        "windw --ranks 4",
+        "there is no collective \"windw\"; did you mean \"window\"?",
+    );
     expect("bcast", "explain bcast needs --ranks");
     expect("bcast --ranks 4 --root 4", "--root 4 is not one of 4 ranks");
     let (_, stderr) = expect_code(&mut explain("bcast --ranks 4 --bytes x"), 2);

@@ -1,5 +1,6 @@
 //! Collective operations by name.
 
+use ferrorail_base::names::hint;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -123,27 +124,21 @@ impl fmt::Display for Collective {
 
 /// No collective has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no collective \"{name}\"; did you mean \"{nearest}\"?")]
+#[error("there is no collective \"{name}\"; {hint}")]
 pub struct UnknownCollective {
     /// What was asked for.
     pub name: String,
-    /// The collective whose name is most like it.
-    pub nearest: Collective,
+    /// The collective whose name is much like it, or all.
+    pub hint: String,
 }
 
 /// The collective called `name`.
 ///
 /// # Errors
-/// [`UnknownCollective`], with the nearest name there is.
+/// [`UnknownCollective`], with the names there are.
 pub fn find_collective(name: &str) -> Result<Collective, UnknownCollective> {
-    Collective::from_name(name).ok_or_else(|| {
-        let distance = |c: &&Collective| strsim::damerau_levenshtein(name, c.name());
-        UnknownCollective {
-            name: name.to_owned(),
-            nearest: *Collective::ALL
-                .iter()
-                .min_by_key(distance)
-                .expect("there are collectives"),
-        }
+    Collective::from_name(name).ok_or_else(|| UnknownCollective {
+        name: name.to_owned(),
+        hint: hint(name, Collective::ALL.iter().map(|known| known.name())),
     })
 }

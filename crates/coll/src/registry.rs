@@ -7,6 +7,7 @@ use crate::{
     allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter_block, scan,
     scatter, vector,
 };
+use ferrorail_base::names::hint;
 
 impl Collective {
     /// Whether a rank that has finished knows that every rank has entered: what the re-use of
@@ -48,14 +49,14 @@ impl Collective {
 
 /// No algorithm has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{collective} has no algorithm \"{name}\"; did you mean \"{nearest}\"?")]
+#[error("{collective} has no algorithm \"{name}\"; {hint}")]
 pub struct UnknownAlgorithm {
     /// Where it was looked for.
     pub collective: Collective,
     /// What was asked for.
     pub name: String,
-    /// The existing name that is most like it.
-    pub nearest: &'static str,
+    /// The existing name that is much like it, or all.
+    pub hint: String,
 }
 
 /// All algorithms of `collective`.
@@ -66,19 +67,17 @@ pub fn algorithms(collective: Collective) -> &'static [Algorithm] {
 /// The algorithm of `collective` called `name`.
 ///
 /// # Errors
-/// [`UnknownAlgorithm`], with the nearest name there is.
+/// [`UnknownAlgorithm`], with the names there are.
 pub fn find(collective: Collective, name: &str) -> Result<&'static Algorithm, UnknownAlgorithm> {
     let table = algorithms(collective);
-    table.iter().find(|a| a.name == name).ok_or_else(|| {
-        let nearest = table
-            .iter()
-            .min_by_key(|a| strsim::damerau_levenshtein(name, a.name));
-        UnknownAlgorithm {
+    table
+        .iter()
+        .find(|a| a.name == name)
+        .ok_or_else(|| UnknownAlgorithm {
             collective,
             name: name.to_owned(),
-            nearest: nearest.map_or("", |a| a.name),
-        }
-    })
+            hint: hint(name, table.iter().map(|a| a.name)),
+        })
 }
 
 #[cfg(test)]

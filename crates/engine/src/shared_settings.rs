@@ -5,6 +5,7 @@ use ferrorail_base::config::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, DomainChoice, FabricChoice, Problem, Settings,
     ShmKind, StatsSink, StripeChoice, WindowSettings,
 };
+use ferrorail_base::names::hint;
 use ferrorail_base::sync::Mutex;
 use ferrorail_coll::select::Table;
 use ferrorail_fabric::stripe::Policy;
@@ -172,8 +173,8 @@ pub fn algorithm_problems(settings: &Settings) -> Vec<Problem> {
         let offered = OFFERED.iter().find(|offered| offered.name() == collective);
         match offered.copied() {
             None => {
-                let names: Vec<&str> = OFFERED.iter().map(|offered| offered.name()).collect();
-                let hint = format!("no such collective; there are {}", names.join(", "));
+                let near = hint(collective, OFFERED.iter().map(|offered| offered.name()));
+                let hint = format!("no such collective; {near}");
                 problems.push(complain(collective, algorithm, hint));
             }
             Some(known) => {

@@ -35,6 +35,7 @@ use ferrorail_mpi_abi::Host;
 use figures::{Figure, What};
 use measure::Bench;
 use mode::{Arrival, Reuse};
+use operation::OPERATIONS;
 use plan::Plan;
 use sizes::Sizes;
 use std::fs::File;
@@ -72,7 +73,7 @@ pub struct Args {
     /// Measure all collectives
     #[arg(long)]
     all: bool,
-    /// List the figures and benchmarks that have names, with a line about each; needs no MPI job
+    /// List collectives, figures and other benchmarks, with a line about each; needs no MPI job
     #[arg(long, exclusive = true)]
     list: bool,
     /// Bytes of a block, or of a vector: sizes, doubling ranges, ranges with another factor, e.g.
@@ -214,15 +215,14 @@ impl Args {
 /// The one of `all`, things of a kind, that is called `name`.
 ///
 /// # Errors
-/// One line with the nearest name, or all.
+/// One line with the nearest name, if one is near.
 fn find<'a, T>(kind: &str, name: &str, all: &'a [T], name_of: fn(&T) -> &str) -> Result<&'a T> {
     if let Some(found) = all.iter().find(|one| name_of(one) == name) {
         return Ok(found);
     }
-    let names: Vec<&str> = all.iter().map(name_of).collect();
-    match nearest(name, names.iter().copied()) {
+    match nearest(name, all.iter().map(name_of)) {
         Some(nearest) => bail!("there is no {kind} {name:?}; did you mean {nearest:?}?"),
-        None => bail!("there is no {kind} {name:?}, only {}", names.join(", ")),
+        None => bail!("there is no {kind} {name:?}; `ferrorail bench --list` lists them"),
     }
 }
 
@@ -233,8 +233,11 @@ fn capitalized(word: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// Prints what has a name beside the collectives.
+/// Prints what has a name.
 fn list() {
+    let collectives: Vec<&str> = OPERATIONS.iter().map(|operation| operation.name).collect();
+    outln!("collectives     {}", collectives.join(", "));
+    outln!("{:<15} $ mpirun -n 4 ferrorail bench allgather bcast", "");
     for figure in figures::all() {
         outln!("{:<15} {}", figure.name, figure.line());
         outln!("{:<15} $ {}", "", figure.command());

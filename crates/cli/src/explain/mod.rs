@@ -12,10 +12,11 @@ mod window;
 use crate::value::print;
 use anyhow::{Context, Result, anyhow, bail};
 use case::Case;
+use ferrorail_base::names::hint;
 use ferrorail_base::units::parse_bytes;
 use ferrorail_coll::cost::Model;
 use ferrorail_coll::named::composites;
-use ferrorail_coll::{algorithms, find_collective};
+use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::{LockAlgorithm, OFFERED, SIZE_MAX};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -106,7 +107,11 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         let facts = window::facts(args, ranks?, &settings)?;
         return print(args.json, &facts, window::text);
     }
-    let collective = find_collective(name)?;
+    let Some(collective) = Collective::from_name(name) else {
+        let names = Collective::ALL.iter().map(|known| known.name());
+        let hint = hint(name, names.chain([window::NAME]));
+        bail!("there is no collective {name:?}; {hint}");
+    };
     let ranks = ranks?;
     if args.root >= ranks {
         bail!("--root {} is not one of {ranks} ranks", args.root);
@@ -142,7 +147,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
 
 /// Every collective with its algorithms.
 fn listing() -> Value {
-    let rows = ferrorail_coll::Collective::ALL.iter().map(|&collective| {
+    let rows = Collective::ALL.iter().map(|&collective| {
         let algorithms = algorithms(collective).iter().map(|algorithm| {
             json!({
                 "name": algorithm.name,
