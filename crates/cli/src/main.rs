@@ -78,7 +78,8 @@ fn variables() -> impl Iterator<Item = (String, String)> {
 /// The settings of this process's environment; what is wrong with them goes to standard error.
 fn settings() -> Settings {
     let (settings, problems) = config::parse(variables());
-    for problem in problems {
+    let unknown = ferrorail_engine::algorithm_problems(&settings);
+    for problem in problems.iter().chain(&unknown) {
         ferrorail_base::complain(format_args!("ferrorail: {problem}"));
     }
     settings

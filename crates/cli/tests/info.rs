@@ -65,10 +65,23 @@ fn what_is_wrong_is_said_but_does_not_stop_the_report() {
     let mut command = info();
     command
         .env("FERRORAIL_NODESIZE", "2")
+        .env("FERRORAIL_ALGORITHM", "bcast=ring")
+        .env("FERRORAIL_TUNING", "/no/table.json")
         .env("FERRORAIL_MPI_LIBRARY", "/no/libmpi.so");
     let (stdout, stderr) = expect_code(&mut command, 0);
     assert!(
         stderr.contains("did you mean FERRORAIL_NODE_SIZE?"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("bcast has no algorithm \"ring\""),
+        "{stderr}"
+    );
+    let table = "FERRORAIL_TUNING=/no/table.json: No such file or directory (os error 2)";
+    assert!(
+        stderr
+            .lines()
+            .any(|line| line == format!("ferrorail: {table}")),
         "{stderr}"
     );
     let line = stdout

@@ -98,11 +98,15 @@ impl SharedSettings {
 /// What is wrong with the file that `FERRORAIL_TUNING` names.
 pub fn tuning_problem(settings: &Settings) -> Option<Problem> {
     let path = settings.tuning.as_ref()?;
-    let error = Tuning::of(settings).table().err()?;
+    let (name, value) = ("FERRORAIL_TUNING", path.display().to_string());
+    let error = Tuning::of(settings).table().err()?.to_string();
+    // Which says of itself whose it is.
+    let named = [format!("{name}={value}: "), format!("{name}: ")];
+    let hint = named.iter().find_map(|named| error.strip_prefix(named));
     Some(Problem {
-        name: "FERRORAIL_TUNING".into(),
-        value: path.display().to_string(),
-        hint: error.to_string(),
+        name: name.into(),
+        hint: hint.unwrap_or(&error).to_owned(),
+        value,
     })
 }
 

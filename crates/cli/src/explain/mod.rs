@@ -95,9 +95,6 @@ fn on_or_off(text: &str) -> Result<bool, String> {
 /// Prints the explanation.
 pub fn main(args: &Args) -> Result<ExitCode> {
     let settings = crate::settings();
-    for problem in ferrorail_engine::algorithm_problems(&settings) {
-        ferrorail_base::complain(format_args!("ferrorail: {problem}"));
-    }
     let Some(name) = &args.collective else {
         return print(args.json, &listing(), text::listing);
     };

@@ -7,6 +7,7 @@ mod tree;
 
 use crate::value;
 use anyhow::Result;
+use ferrorail_engine::tuning_problem;
 use std::process::ExitCode;
 
 /// Show the host's MPI, cores, rails, the settings in force and the algorithms
@@ -40,6 +41,9 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let settings = crate::settings();
     crate::start_log(&settings);
     let Some(nodes) = args.nodes else {
+        if let Some(problem) = tuning_problem(&settings) {
+            ferrorail_base::complain(format_args!("ferrorail: {problem}"));
+        }
         return value::print(args.json, &report::collect(&settings)?, report::text);
     };
     let wanted = estimate::Wanted {
