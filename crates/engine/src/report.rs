@@ -14,6 +14,7 @@ use ferrorail_base::{Rank, complain};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::{Attributes, Connections};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Traffic of one rail.
@@ -199,14 +200,8 @@ impl Context {
             StatsSink::Off => {}
             StatsSink::Print => complain(format_args!("{}", report.table().trim_end())),
             StatsSink::File(path) => {
-                let written = serde_json::to_string_pretty(report)
-                    .map_err(std::io::Error::other)
-                    .and_then(|json| std::fs::write(path, json + "\n"));
-                if let Err(error) = written {
-                    complain(format_args!(
-                        "ferrorail: FERRORAIL_STATS={}: {error}",
-                        path.display()
-                    ));
+                if let Err(said) = report.write(path) {
+                    complain(format_args!("ferrorail: FERRORAIL_STATS={said}"));
                 }
             }
         }
@@ -214,6 +209,20 @@ impl Context {
 }
 
 impl Report {
+    /// Writes it to a file, as JSON.
+    ///
+    /// # Errors
+    /// Why that cannot be, with the table: what took a whole job to count is not lost for it.
+    pub fn write(&self, path: &Path) -> Result<(), String> {
+        let written = serde_json::to_string_pretty(self)
+            .map_err(std::io::Error::other)
+            .and_then(|json| std::fs::write(path, json + "\n"));
+        written.map_err(|error| {
+            let (path, table) = (path.display(), self.table());
+            format!("{path}: {error}; here they are:\n{}", table.trim_end())
+        })
+    }
+
     /// One report over all processes.
     fn sum(reports: Vec<Self>) -> Self {
         let mut reports = reports.into_iter();

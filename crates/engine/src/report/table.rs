@@ -2,16 +2,27 @@
 
 use super::Report;
 use crate::CallRow;
+use crate::choice::by_length;
 use crate::rows::merge_all;
 use crate::window::statistics;
 use ferrorail_base::units::format_bytes;
+use ferrorail_coll::Collective;
 use std::fmt::Write as _;
 
 /// Calls and bytes are sums; rounds, messages of a rank and time are means per call.
 const COLUMNS: &str = concat!(
-    "  collective           algorithm                    protocol    up to        calls",
+    "  collective           algorithm                    protocol      up to        calls",
     "            bytes  chosen   rounds messages predicted us\n"
 );
+
+/// In the place of lengths that no rank knows, or that there are not.
+const UNKNOWN: &str = "-";
+
+/// Whether calls are counted by size.
+fn has_lengths(row: &CallRow) -> bool {
+    let collective = Collective::from_name(&row.collective);
+    collective.is_none_or(|which| which != Collective::Barrier && !by_length(which))
+}
 
 impl Report {
     fn add_rails(&self, text: &mut String) {
@@ -138,15 +149,16 @@ impl Report {
         merge_all(&mut lines, self.collectives.iter().map(of_any_shape));
         for row in &lines {
             let per_call = |sum: f64| sum / row.calls as f64;
+            let lengths = has_lengths(row).then_some((row.size_class_bytes, row.bytes));
             let _ = writeln!(
                 text,
-                "  {:<20} {:<28} {:<8} {:>8} {:>12} {:>16}  {:<8} {:>6.1} {:>8.1} {:>12.2}",
+                "  {:<20} {:<28} {:<10} {:>8} {:>12} {:>16}  {:<8} {:>6.1} {:>8.1} {:>12.2}",
                 row.collective,
                 row.algorithm,
                 row.protocol,
-                format_bytes(row.size_class_bytes),
+                lengths.map_or(UNKNOWN.into(), |(class, _)| format_bytes(class)),
                 row.calls,
-                row.bytes,
+                lengths.map_or(UNKNOWN.into(), |(_, bytes)| bytes.to_string()),
                 row.chosen_by,
                 per_call(row.rounds as f64),
                 per_call(row.messages as f64),
