@@ -224,6 +224,25 @@ fn windows_are_explained_by_where_targets_are() {
 }
 
 #[test]
+fn the_head_says_which_team_it_is() {
+    let head = |args: &str| {
+        let (text, _) = expect_code(&mut explain(args), 0);
+        text.lines().next().unwrap().to_owned()
+    };
+    let shape = "barrier --rails 2 --node-size 3 --ranks";
+    let tail = ", rails 2, k 2, zero-copy on";
+    let of = |nodes| format!("barrier, {nodes}{tail}");
+    assert_eq!(head(&format!("{shape} 6")), of("6 ranks on 2 nodes of 3"));
+    let uneven = of("7 ranks on 3 nodes of up to 3");
+    assert_eq!(head(&format!("{shape} 7")), uneven);
+    let (text, _) = expect_code(&mut explain(&format!("{shape} 7")), 0);
+    assert!(
+        text.contains("\n  all sizes    smp_dissemination"),
+        "{text}"
+    );
+}
+
+#[test]
 fn mistakes_are_told_in_one_line() {
     let expect = |args: &str, line: &str| {
         let (_, stderr) = expect_code(&mut explain(args), 1);

@@ -26,7 +26,7 @@ pub fn listing(facts: &Value) -> String {
             };
             let _ = writeln!(
                 out,
-                "  {:<28} {:<13} {}",
+                "  {:<28} {:<17} {}",
                 plain(&algorithm["name"]),
                 protocols,
                 plain(&algorithm["description"])
@@ -83,13 +83,13 @@ pub fn size(facts: &Value) -> String {
     {
         line(&mut out, "note", &by_slots(longest));
     }
-    out += "\n  algorithm                    protocol  predicted us  ratio pieces rounds  bytes/port  \
+    out += "\n  algorithm                    protocol   predicted us  ratio pieces rounds  bytes/port  \
             messages/rank  messages  bytes/rank       bytes    scratch\n";
     for row in rows(&facts["algorithms"]) {
         let mark = if row["chosen"] == true { '*' } else { ' ' };
         let _ = writeln!(
             out,
-            "{mark} {:<28} {:<8} {:>12.2} {:>6.2} {:>6} {:>6} {:>11} {:>14} {:>9} {:>11} {:>11} {:>10}",
+            "{mark} {:<28} {:<10} {:>12.2} {:>6.2} {:>6} {:>6} {:>11} {:>14} {:>9} {:>11} {:>11} {:>10}",
             plain(&row["algorithm"]),
             plain(&row["protocol"]),
             number(&row["predicted_us"]),
@@ -148,6 +148,7 @@ pub fn thresholds(facts: &Value) -> String {
     for row in rows(&facts["thresholds"]) {
         let to = match row["to_bytes"].as_u64() {
             Some(bytes) => format!("up to {}", format_bytes(bytes)),
+            None if row["from_bytes"] == 0 => "all sizes".into(),
             None => "above".into(),
         };
         if row["left_to_host"] == true {
@@ -193,9 +194,14 @@ fn team(facts: &Value) -> String {
     if shape["nodes"] == 1 {
         let _ = write!(text, " on one node{domains}");
     } else {
+        let of = |name: &str| shape[name].as_u64().unwrap_or(0);
+        let up_to = match of("nodes") * of("node_size") == of("ranks") {
+            true => "",
+            false => "up to ",
+        };
         let _ = write!(
             text,
-            " on {} nodes of {}{domains}, rails {}, k {}",
+            " on {} nodes of {up_to}{}{domains}, rails {}, k {}",
             shape["nodes"], shape["node_size"], shape["rails"], shape["ports"]
         );
     }
@@ -218,8 +224,8 @@ fn notes(out: &mut String, facts: &Value) {
         line(out, "note", text);
     }
     if facts["attach_decides"] == true {
-        let text = "ranks measure whether long messages are faster by cross-memory attach; with \
-                    --attach-percent 80, what they then do";
+        let text = "ranks measure how long messages take by cross-memory attach, and go by that; shown is what \
+                    they do before. --attach-percent 80 shows it for attach in 80 % of the time";
         line(out, "note", text);
     }
     if facts["shape"]["nodes"] == 1 {
