@@ -289,18 +289,25 @@ fn applications_that_cannot_run_are_one_line() {
         ("apps --sources /nowhere", "nbody.c and radix.c"),
         ("apps gather", "nothing else"),
         ("apps --plot a.svg", "--job-sizes"),
+        (
+            "apps --json /nowhere/a.json",
+            "cannot write /nowhere/a.json",
+        ),
         ("qian2008:table1 --ranks 1", "does not communicate"),
     ] {
         let (_, stderr) = expect_code(&mut applications(args), 1);
         assert!(stderr.contains(reason), "{stderr}");
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
-    for (option, reason) in [
-        ("--compiler", "cannot run the MPI compiler"),
-        ("--launcher", "cannot run the launcher"),
+    for (option, value, reason) in [
+        ("--compiler", "no-such", "cannot run the MPI compiler"),
+        ("--launcher", "no-such", "cannot run the launcher"),
+        ("--launcher", "mpirun.mpich", "different MPI libraries"),
     ] {
         let mut command = ferrorail();
-        command.args(["bench", "apps", "--sources", sources, option, "no-such"]);
+        command.args(["bench", "apps", "--ranks", "2", "--iterations", "1"]);
+        command.args(["--sources", sources, option, value]);
+        command.envs(OPEN_MPI);
         if option == "--launcher" {
             command.args(["--compiler", "mpicc.openmpi"]);
         }

@@ -194,11 +194,8 @@ impl Args {
         others.iter().all(|other| !other)
     }
 
-    /// Opens the files to come, at the rank that writes them: before anything is measured.
-    fn check_outputs(&self, host: &Host) -> Result<()> {
-        if host.comm_rank(host.predefined().comm_world)? != 0 {
-            return Ok(());
-        }
+    /// Opens the files to come, before anything is measured.
+    fn check_outputs(&self) -> Result<()> {
         for path in [&self.json, &self.plot, &self.tuning].into_iter().flatten() {
             let opened = File::options().append(true).create(true).open(path);
             opened.with_context(|| format!("cannot write {}", path.display()))?;
@@ -313,6 +310,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(plan) = applications::Plan::new(args)? {
+        args.check_outputs()?;
         applications::run(&plan)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -329,7 +327,8 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     host.check("MPI_Init", unsafe {
         (host.functions().init)(null(), null().cast())
     })?;
-    if let Err(error) = args.check_outputs(&host) {
+    let writes = host.comm_rank(host.predefined().comm_world)? == 0;
+    if writes && let Err(error) = args.check_outputs() {
         abort(&host, &error);
         return Ok(ExitCode::FAILURE);
     }

@@ -64,6 +64,9 @@ pub struct Job<'a> {
     pub is_virtual: bool,
 }
 
+/// In the line that rank 0 of an application ends with.
+const RESULT: &str = "output_hash=";
+
 /// What a job says of itself.
 #[derive(Debug)]
 pub struct Outcome {
@@ -79,7 +82,7 @@ pub struct Outcome {
 impl Outcome {
     /// Reads the last line of `name=value` pairs.
     fn read(text: &str) -> Option<Self> {
-        let line = text.lines().rfind(|line| line.contains("output_hash="))?;
+        let line = text.lines().rfind(|line| line.contains(RESULT))?;
         let pairs = line.split_whitespace();
         let pairs: HashMap<_, _> = pairs.filter_map(|word| word.split_once('=')).collect();
         let seconds = |name| pairs.get(name)?.parse::<f64>().ok();
@@ -109,8 +112,14 @@ impl Job<'_> {
         if !output.status.success() {
             bail!("{what} failed: {}", reason(&output));
         }
-        let outcome = Outcome::read(&String::from_utf8_lossy(&output.stdout))
-            .with_context(|| format!("{what} does not say its times"))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        if text.matches(RESULT).count() > 1 {
+            bail!(
+                "{what}: each process is a job of its own, as --launcher and --compiler belong to different MPI libraries"
+            );
+        }
+        let outcome =
+            Outcome::read(&text).with_context(|| format!("{what} does not say its times"))?;
         if by != By::Host {
             let taken = self
                 .taken()
@@ -165,7 +174,7 @@ impl Job<'_> {
 fn reason(output: &Output) -> String {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
-    let telling = |line: &&str| line.contains("output_hash=") || line.contains("ferrorail");
+    let telling = |line: &&str| line.contains(RESULT) || line.contains("ferrorail");
     let line = text.lines().find(telling);
     let last = || {
         text.lines()
