@@ -64,7 +64,7 @@ impl Instance {
     fn load(path: &Path, label: Option<String>) -> Result<Self> {
         // SAFETY: the preload library runs nothing when it is loaded.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| anyhow!("cannot load {}: {error}", path.display()))?;
+            .with_context(|| format!("cannot load {}", path.display()))?;
         let missing = |name: &str| {
             let path = path.display();
             anyhow!("{path} is not libferrorail.so of this version: it has no {name}")

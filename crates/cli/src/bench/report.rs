@@ -12,6 +12,7 @@ use ferrorail_base::config::TABLE;
 use ferrorail_base::units::format_bytes;
 use ferrorail_bootstrap::HostInfo;
 use ferrorail_mpi_abi::Host;
+use nix::unistd::SysconfVar;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -252,9 +253,10 @@ pub fn save(path: &Path, mut report: Value) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The machine of rank 0.
+/// The machine of rank 0, and what of it the launcher leaves that rank.
 fn machine() -> Value {
     let info = HostInfo::probe();
+    let processors = nix::unistd::sysconf(SysconfVar::_NPROCESSORS_ONLN);
     let system = nix::sys::utsname::uname().ok();
     let text =
         |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
@@ -262,9 +264,9 @@ fn machine() -> Value {
         "name": text(system.as_ref().map(|system| system.nodename())),
         "kernel": text(system.as_ref().map(|system| system.release())),
         "cpu": cpu_model(),
-        "cores": info.cores,
-        "processors": info.processors.len(),
+        "processors": processors.ok().flatten(),
         "numa_nodes": info.numa_nodes.len(),
+        "rank_0": { "cores": info.cores, "processors": info.processors.len() },
     })
 }
 

@@ -105,9 +105,14 @@ pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
     if let Some((paper, _)) = plan.paper {
         papers::print_head(paper);
     }
-    outln!("# us of the slowest rank: median and minimum over blocks; ratio of medians");
+    let mut kinds = plan.figures.iter().map(|figure| figure.kind);
+    let others = match kinds.any(|kind| matches!(kind, Kind::Messages | Kind::Percent)) {
+        true => ", but messages of rma-messages and per cent of a core of rma-idle",
+        false => "",
+    };
+    outln!("# us of the slowest rank{others}: median and minimum over blocks; ratio of medians");
     out!(
-        "{:<15} {:<16} {:<9} {:<14} {:<13} {:>10} {:>10} {:>10} {:>10} {:>7}",
+        "{:<16} {:<18} {:<9} {:<14} {:<13} {:>10} {:>10} {:>10} {:>10} {:>7}",
         "# Figure",
         "Variant",
         "Bytes",
@@ -135,7 +140,7 @@ pub fn print_row(row: &Row) {
         format!("{name}={value}")
     });
     out!(
-        "{:<15} {:<16} {:<9} {:<14} {:<13} {:>10.3} {:>10.3} {:>10} {:>10} {:>7}",
+        "{:<16} {:<18} {:<9} {:<14} {:<13} {:>10.3} {:>10.3} {:>10} {:>10} {:>7}",
         row.figure.name,
         row.cell.variant,
         row.cell.bytes,
