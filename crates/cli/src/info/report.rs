@@ -152,7 +152,7 @@ pub fn text(report: &Value) -> String {
     let host = &report["host"];
     line(&mut out, "name", plain(&host["name"]));
     let processors = format!(
-        "{} ({} hardware threads, {} at once)",
+        "{} that this process may use ({} hardware threads, {} at once)",
         host["cores"], host["processors"], host["parallelism"]
     );
     line(&mut out, "cores", processors);
@@ -163,7 +163,7 @@ pub fn text(report: &Value) -> String {
     line(
         &mut out,
         "NUMA nodes",
-        format!("{} ({near})", list(&host["numa_nodes"])),
+        format!("number {} ({near})", list(&host["numa_nodes"])),
     );
     let cache = match &host["cache"] {
         Value::Null => "this process is bound to none".to_owned(),
