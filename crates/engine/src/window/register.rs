@@ -88,7 +88,8 @@ pub(super) fn is_probed(placement: &Placement<'_>, memory: Memory) -> bool {
     !memory.is_allocated() && (0..placement.topology.node_count()).any(several)
 }
 
-/// Finds out whether this rank reaches the memory of those of its node.
+/// Finds out whether this rank reaches the memory of those of its node, and of all where rails copy it too: what
+/// programs attach later is not tried before an operation needs it.
 pub(super) fn reaches(
     placement: &Placement<'_>,
     specs: &[WindowSpec],
@@ -97,14 +98,18 @@ pub(super) fn reaches(
     if specs[0].memory.is_allocated() {
         return Ok(());
     }
-    let is_out_of_reach = |&&rank: &&Rank| {
+    let own = placement.map.rank;
+    let is_out_of_reach = |&rank: &Rank| {
         let spec = &specs[rank.index()];
         let has_memory = spec.memory == Memory::Dynamic || spec.bytes > 0;
         let probe = descriptions[rank.index()].probe;
-        rank != placement.map.rank && has_memory && !placement.map.reads(rank, probe)
+        rank != own && has_memory && !placement.map.reads(rank, probe)
     };
-    let mut local = placement.topology.ranks_of(placement.node).iter();
-    match local.find(is_out_of_reach) {
+    let copies = placement.rails.is_some_and(TeamRails::stay_here);
+    let mut near = placement
+        .ranks()
+        .filter(|&rank| copies || placement.topology.same_node(rank, own));
+    match near.find(is_out_of_reach) {
         None => Ok(()),
         Some(rank) => Err(format!(
             "the memory of rank {rank} is out of reach: cross-memory attach does not work \
