@@ -224,6 +224,28 @@ fn windows_are_explained_by_where_targets_are() {
 }
 
 #[test]
+fn no_window_is_explained_where_attach_is_forbidden_and_needed() {
+    let said = |args: &str, fabric: &str, code: i32| {
+        let mut command = explain(&format!("window --ranks 4 {args}"));
+        command
+            .env("FERRORAIL_CMA", "off")
+            .env("FERRORAIL_FABRIC", fabric);
+        expect_code(&mut command, code).1
+    };
+    for kind in ["create", "dynamic"] {
+        let shape = format!("--rails 1 --kind {kind} --node-size");
+        let (near, far) = (format!("{shape} 2"), format!("{shape} 1"));
+        assert!(said(&near, "verbs", 1).contains("FERRORAIL_CMA is off"));
+        assert!(said(&far, "loopback", 1).contains("FERRORAIL_CMA is off"));
+        assert_eq!(said(&far, "verbs", 0), "");
+    }
+    assert_eq!(said("--rails 1 --node-size 2", "loopback", 0), "");
+    let mut off = explain("window --ranks 4");
+    let (_, stderr) = expect_code(off.env("FERRORAIL_ENABLE", "0"), 0);
+    assert!(stderr.contains("leaves all to the host"), "{stderr}");
+}
+
+#[test]
 fn the_head_says_which_team_it_is() {
     let head = |args: &str| {
         let (text, _) = expect_code(&mut explain(args), 0);
@@ -257,6 +279,12 @@ fn mistakes_are_told_in_one_line() {
         "there is no collective \"windw\"; did you mean \"window\"?",
     );
     expect("bcast", "explain bcast needs --ranks");
+    for asked in ["bcast", "window"] {
+        expect(
+            &format!("{asked} --ranks 32001"),
+            "communicators of more than 32000 ranks are left to the host MPI",
+        );
+    }
     expect("bcast --ranks 4 --root 4", "--root 4 is not one of 4 ranks");
     let (_, stderr) = expect_code(&mut explain("bcast --ranks 4 --bytes x"), 2);
     assert!(

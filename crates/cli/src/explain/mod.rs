@@ -63,7 +63,7 @@ pub struct Args {
     /// Lock algorithm of a window, as its info key ferrorail_lock says [default: FERRORAIL_LOCK]
     #[arg(long, value_name = "NAME", value_parser = window::lock)]
     lock: Option<LockAlgorithm>,
-    /// Whether user memory can be reached [default: FERRORAIL_ZERO_COPY, else on]
+    /// Whether user memory can be reached [default: as FERRORAIL_ZERO_COPY and FERRORAIL_CMA leave it]
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     zero_copy: Option<bool>,
     /// Root of a rooted collective; predictions are for root 0, counts for this one
@@ -98,10 +98,21 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let Some(name) = &args.collective else {
         return print(args.json, &listing(), text::listing);
     };
-    let ranks = args.ranks;
-    let ranks = ranks.ok_or_else(|| anyhow!("explain {name} needs --ranks"));
+    let ranks = || {
+        let ranks = args.ranks;
+        let ranks = ranks.ok_or_else(|| anyhow!("explain {name} needs --ranks"))?;
+        if ranks > SIZE_MAX {
+            bail!("communicators of more than {SIZE_MAX} ranks are left to the host MPI");
+        }
+        Ok(ranks)
+    };
+    if !settings.enable {
+        ferrorail_base::complain(format_args!(
+            "ferrorail: FERRORAIL_ENABLE=0 leaves all to the host MPI; this is what would run without it"
+        ));
+    }
     if name == window::NAME {
-        let facts = window::facts(args, ranks?, &settings)?;
+        let facts = window::facts(args, ranks()?, &settings)?;
         return print(args.json, &facts, window::text);
     }
     let Some(collective) = Collective::from_name(name) else {
@@ -109,17 +120,9 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         let hint = hint(name, names.chain([window::NAME]));
         bail!("there is no collective {name:?}; {hint}");
     };
-    let ranks = ranks?;
+    let ranks = ranks()?;
     if args.root >= ranks {
         bail!("--root {} is not one of {ranks} ranks", args.root);
-    }
-    if ranks > SIZE_MAX {
-        bail!("communicators of more than {SIZE_MAX} ranks are left to the host MPI");
-    }
-    if !settings.enable {
-        ferrorail_base::complain(format_args!(
-            "ferrorail: FERRORAIL_ENABLE=0 leaves all to the host MPI; this is what would run without it"
-        ));
     }
     let model = match &args.model {
         None => Model {

@@ -27,6 +27,17 @@ pub struct Question<'a> {
     pub settings: &'a Settings,
 }
 
+impl Question<'_> {
+    /// Whether the memory of targets there takes cross-memory attach: loopback rails copy what programs bring by it, too.
+    fn attaches(&self, place: Place) -> bool {
+        match Way::of(self.memory, place) {
+            Way::Attach => true,
+            Way::Rails | Way::Attached => self.copies && !self.memory.is_allocated(),
+            Way::Mapped => false,
+        }
+    }
+}
+
 /// What becomes of operations on targets at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Operations {
@@ -100,7 +111,13 @@ pub fn explain(question: &Question<'_>) -> Result<Answer, &'static str> {
         Place::Far => spans,
     };
     let places = [Place::Own, Place::Node, Place::Far].into_iter();
-    let operations = places.filter(|&place| has(place)).map(|place| {
+    let places = places.filter(|&place| has(place));
+    if !settings.cma && places.clone().any(|place| question.attaches(place)) {
+        return Err(
+            "memory that programs bring is reached by cross-memory attach, and FERRORAIL_CMA is off",
+        );
+    }
+    let operations = places.map(|place| {
         let way = Way::of(memory, place);
         let by_rail = choose::words_by_rail(scope, place);
         Operations {
