@@ -7,7 +7,7 @@
 #include "check.h"
 #include <pthread.h>
 
-enum { CASES = 4, MANY = 1000 };
+enum { CASES = 8, MANY = 1000 };
 
 static MPI_Comm comm;
 static MPI_Win window;
@@ -40,6 +40,8 @@ static void *fail(void *argument)
 {
     static char few[MANY], many[64 * MANY];
     int value = 1;
+    MPI_Comm no_comm = MPI_COMM_NULL, other;
+    MPI_Win no_window = MPI_WIN_NULL;
     pthread_cleanup_push(count, NULL);
     switch (*(int *)argument) {
     case 0:
@@ -53,6 +55,18 @@ static void *fail(void *argument)
         break;
     case 3:
         MPI_Put(&value, 1, MPI_INT, size + 5, 0, 1, MPI_INT, window);
+        break;
+    case 4:
+        MPI_Comm_dup_with_info(MPI_COMM_NULL, MPI_INFO_NULL, &other);
+        break;
+    case 5:
+        MPI_Comm_set_info(MPI_COMM_NULL, MPI_INFO_NULL);
+        break;
+    case 6:
+        MPI_Comm_free(&no_comm);
+        break;
+    case 7:
+        MPI_Win_free(&no_window);
         break;
     }
     pthread_cleanup_pop(1);
@@ -68,6 +82,9 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_create_errhandler(comm_handler, &of_comm);
     MPI_Win_create_errhandler(window_handler, &of_window);
+    /* Of errors on no communicator and on no window. */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, of_comm);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, of_comm);
     for (int round = 0; round < 3 * CASES; round++) {
         int number = round % CASES, sum = 0, one = 1;
         void *ended;

@@ -42,6 +42,16 @@ static void leave(MPI_Comm *comm, int *code, ...)
     longjmp(before_error, 1);
 }
 
+/* A call that lies further down on the stack than one before, with nothing written where that was. */
+static void broadcast(MPI_Comm comm, const char *what)
+{
+    volatile char unused[10000];
+    int value = ++calls * (rank == 1), code;
+    unused[0] = 1;
+    code = MPI_Bcast(&value, 1, MPI_INT, 1, comm);
+    expect(unused[0] && (code || value == calls), what);
+}
+
 /* Ranks without an error make the same call. */
 static void tell_others(MPI_Comm *comm, int *code, ...)
 {
@@ -69,7 +79,7 @@ static int on_delete(MPI_Win freed, int key, void *value, void *extra)
 
 static void handlers(void)
 {
-    MPI_Comm comm;
+    MPI_Comm comm, others;
     MPI_Errhandler uses, jumps, tells;
     int value = 1;
 
@@ -90,6 +100,17 @@ static void handlers(void)
     value = rank == 1 ? 5 : 0;
     MPI_Bcast(&value, 1, MPI_INT, 1, comm);
     expect(value == 5, "a broadcast after a jump");
+    broadcast(comm, "further down after a jump");
+
+    /* On one rank alone; the others are in the call that it makes next. */
+    MPI_Comm_dup(MPI_COMM_WORLD, &others);
+    MPI_Comm_set_errhandler(others, jumps);
+    broadcast(others, "before a jump");
+    if (rank == 0 && !setjmp(before_error))
+        MPI_Bcast(&value, -1, MPI_INT, 0, others);
+    MPI_Comm_set_errhandler(others, MPI_ERRORS_RETURN);
+    broadcast(others, "after a jump of one rank");
+    MPI_Comm_free(&others);
 
     MPI_Comm_set_errhandler(comm, tells);
     if (rank == 0)
@@ -102,6 +123,45 @@ static void handlers(void)
     MPI_Errhandler_free(&jumps);
     MPI_Errhandler_free(&tells);
     MPI_Comm_free(&comm);
+}
+
+static int refuses;
+
+static int refuse(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)comm, (void)key, (void)value, (void)extra;
+    return refuses ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+/* A communicator that could not be freed is one as before, and its handle may become another's. */
+static void refused(void)
+{
+    MPI_Comm comm, rows[4];
+    MPI_Errhandler jumps;
+    int key;
+
+    MPI_Comm_create_errhandler(leave, &jumps);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, jumps);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, refuse, &key, NULL);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_attr(comm, key, &rank);
+    refuses = 1;
+    if (!setjmp(before_error)) {
+        MPI_Comm_free(&comm);
+        expect(0, "a communicator was freed");
+    }
+    refuses = 0;
+    broadcast(comm, "after a jump out of MPI_Comm_free");
+    MPI_Comm_free(&comm);
+    for (int i = 0; i < 4; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &rows[i]);
+        broadcast(rows[i], "on the next communicators");
+    }
+    for (int i = 0; i < 4; i++)
+        MPI_Comm_free(&rows[i]);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Comm_free_keyval(&key);
+    MPI_Errhandler_free(&jumps);
 }
 
 static void attributes(void)
@@ -155,5 +215,6 @@ int main(int argc, char **argv)
     MPI_Win_allocate(400, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
     handlers();
     attributes();
+    refused();
     return 0;
 }

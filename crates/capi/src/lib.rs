@@ -7,6 +7,7 @@
 //! * `runtime`: the host MPI, found at the first wrapped call;
 //! * `session`, `lifetime`: what exists between `MPI_Init` and `MPI_Finalize`, and how it begins and ends;
 //! * `thread`: what a thread has of its own;
+//! * `stack`: whether a call is still under way, or a callback has left it by a jump;
 //! * `collective`: argument checks, then the engine or the host;
 //! * `window`: one-sided communication, likewise;
 //! * `team_cache`: from a communicator to its team, without an MPI call when it was used last;
@@ -58,6 +59,7 @@ mod progress;
 mod reason;
 mod runtime;
 mod session;
+mod stack;
 #[allow(clippy::disallowed_types)]
 mod team_cache;
 mod thread;

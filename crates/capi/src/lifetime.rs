@@ -1,6 +1,6 @@
 //! From the host's `MPI_Init` to its `MPI_Finalize`: the session begins with the first wrapped call in between.
 
-use crate::panic_guard::guard;
+use crate::panic_guard::{around, guard};
 use crate::presence::{self, World};
 use crate::progress::Progress;
 use crate::runtime::{self, Runtime};
@@ -37,10 +37,10 @@ pub fn session_of(local: &Local) -> Option<&'static Session> {
 
 /// Runs one kind of `MPI_Init` of the host.
 pub fn initialise(host: impl FnOnce() -> c_int) -> c_int {
-    presence::announce();
-    let code = host();
-    session();
-    code
+    around(None, presence::announce, host, |(), code| {
+        session();
+        code
+    })
 }
 
 #[cold]

@@ -20,6 +20,22 @@ pub fn guarded<R>(call: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(call)).ok()
 }
 
+/// Runs `before`, what the `host` does, and `after` with what `before` gave and the host's code. The host may run callbacks
+/// of the program that throw exceptions of another language: these pass, and drop what `before` gave.
+#[inline]
+pub fn around<B>(
+    comm: Option<usize>,
+    before: impl FnOnce() -> B,
+    host: impl FnOnce() -> c_int,
+    after: impl FnOnce(B, c_int) -> c_int,
+) -> c_int {
+    let Some(kept) = guarded(before) else {
+        return after_panic(comm);
+    };
+    let code = host();
+    guard(comm, || after(kept, code))
+}
+
 /// Reports a panic, of which the standard hook has printed the message already.
 #[cold]
 pub fn after_panic(comm: Option<usize>) -> c_int {
@@ -42,5 +58,11 @@ mod tests {
     fn a_panic_becomes_an_error_code() {
         assert_eq!(guard(None, || 0), 0);
         assert_eq!(guard(None, || panic!("a defect")), 17);
+        let around = |before: fn() -> c_int, after: fn(c_int, c_int) -> c_int| {
+            around(None, before, || 3, after)
+        };
+        assert_eq!(around(|| 2, |kept, code| kept * code), 6);
+        assert_eq!(around(|| panic!("a defect"), |_, code| code), 17);
+        assert_eq!(around(|| 2, |_, _| panic!("a defect")), 17);
     }
 }

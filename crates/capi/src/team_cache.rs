@@ -9,8 +9,10 @@
 //! program may call collectives on it, in an order that differs between ranks and with attributes of
 //! which some are gone (`docs/design/0024-communicators-being-freed.md`).
 
+mod dying;
 pub mod entry;
 
+pub use dying::Dying;
 pub use entry::Entry;
 
 use crate::comm_settings;
@@ -30,25 +32,13 @@ use ferrorail_engine::{EngineError, PREPARING, Team};
 use ferrorail_mpi_abi::{Comm, MpiError};
 use libc::{c_int, c_void};
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// All entries by their address, which is the attribute's value.
 static ENTRIES: Mutex<Option<HashMap<usize, Arc<Entry>>>> = Mutex::new(None);
 
-thread_local! {
-    /// Handles of the communicators that this thread has the host free. Callbacks run on the thread; on
-    /// another one the handle may be a new communicator's already.
-    static DYING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Nothing in a thread that ends, whose destructors may free communicators.
-fn with_dying<R>(act: impl FnOnce(&mut Vec<usize>) -> R) -> Option<R> {
-    DYING.try_with(|dying| act(&mut dying.borrow_mut())).ok()
-}
-
-/// Their entry.
+/// The entry of communicators that the host is freeing.
 static BEING_FREED: Entry = Entry::Forward(reason::BEING_FREED);
 
 /// Rises whenever a handle may come to mean another communicator, or another entry.
@@ -124,7 +114,9 @@ fn find(session: &Session, comm: Comm) -> Option<*const Entry> {
     if comm == host.predefined().comm_null {
         return None;
     }
-    if with_dying(|dying| dying.contains(&comm.0)) == Some(true) {
+    if dying::is_dying(comm) {
+        // Not to be remembered, as nothing tells when a callback leaves by a jump.
+        GENERATION.fetch_add(1, Ordering::Release);
         return Some(&raw const BEING_FREED);
     }
     let _inside = Inside::enter();
@@ -278,36 +270,6 @@ fn forget(address: usize) -> Option<Arc<Entry>> {
     let entry = entries().as_mut()?.remove(&address);
     GENERATION.fetch_add(1, Ordering::Release);
     entry
-}
-
-/// A communicator that the host is freeing, until this is dropped.
-struct Dying(usize);
-
-impl Dying {
-    fn new(comm: Comm) -> Self {
-        with_dying(|dying| dying.push(comm.0));
-        GENERATION.fetch_add(1, Ordering::Release);
-        Self(comm.0)
-    }
-}
-
-impl Drop for Dying {
-    fn drop(&mut self) {
-        with_dying(|dying| {
-            let index = dying.iter().rposition(|handle| *handle == self.0);
-            index.map(|index| dying.swap_remove(index))
-        });
-        GENERATION.fetch_add(1, Ordering::Release);
-    }
-}
-
-/// Has the host free `comm`, with all that hangs on it.
-pub fn free(comm: Comm, forward: impl FnOnce() -> c_int) -> c_int {
-    let dying = Dying::new(comm);
-    let code = forward();
-    drop(dying);
-    sweep();
-    code
 }
 
 /// Teams of freed communicators that some rank may still use.

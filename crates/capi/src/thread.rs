@@ -1,6 +1,7 @@
 //! What each thread has of its own: what it used last, and whether it is inside ferrorail.
 
 use crate::handle_cache::HandleCache;
+use crate::stack::is_under_way;
 use crate::team_cache::entry as team;
 use crate::window::entry as window;
 use crate::window::plain_update::PlainUpdate;
@@ -105,8 +106,12 @@ impl Local {
     #[cold]
     fn was_handed(&self, name: &str, handle: usize, at: usize) -> bool {
         let handed = self.handed.get();
-        // Stacks grow downwards. What does not lie below that call's has come after a callback that has left it by a jump.
-        handed.is_some_and(|outer| outer.name == name && outer.handle == handle && at < outer.at)
+        // Stacks grow downwards. What does not lie below that call's has come after a callback that has left it by a jump, and
+        // so may have what does.
+        handed.is_some_and(|outer| {
+            let same = outer.name == name && outer.handle == handle && at < outer.at;
+            same && is_under_way(outer.at, Some(at))
+        })
     }
 }
 

@@ -42,5 +42,5 @@ pub use host::{
     BareWindow, Contents, Envelope, Host, HostError, MpiError, RequestList, TypeLayout,
 };
 pub use kind::AbiKind;
-pub use library::{Library, find_loaded, name_of};
+pub use library::{Library, find_loaded, mapping_of, name_of};
 pub use operation::PREDEFINED_OPERATIONS;

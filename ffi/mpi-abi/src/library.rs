@@ -141,7 +141,7 @@ pub fn name_of(info: &libc::dl_phdr_info) -> &CStr {
 }
 
 /// Where the loaded file that holds `address` is mapped.
-fn mapping_of(address: usize) -> Option<Range<usize>> {
+pub fn mapping_of(address: usize) -> Option<Range<usize>> {
     find_loaded(|info| {
         // SAFETY: the headers of a live entry.
         let headers =

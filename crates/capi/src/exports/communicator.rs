@@ -7,30 +7,29 @@ use super::export;
 use crate::comm_settings;
 use crate::lifetime;
 use crate::next::{MISSING, Next, call_next};
-use crate::panic_guard::guard;
+use crate::panic_guard::around;
 use crate::session::Session;
-use crate::team_cache;
+use crate::team_cache::{self, Dying};
 use crate::thread::Inside;
 use ferrorail_mpi_abi::{Comm, MpiError};
 use libc::{c_int, c_void};
 
-/// Has the host act, then `act` on the keys of ours if the host had no error.
+/// Has the host act on `comm`, then `act` on the keys of ours if the host had no error.
 fn with_info(
+    comm: usize,
     forward: impl FnOnce() -> c_int,
     act: impl FnOnce(&Session) -> Result<(), MpiError>,
 ) -> c_int {
-    let Some(session) = lifetime::session() else {
-        return forward();
-    };
-    // With it the host may call the program's callbacks.
-    let code = forward();
-    let _inside = Inside::enter();
-    if code == session.host().constants().success
-        && let Err(error) = act(session)
-    {
-        tracing::warn!("info keys of a communicator are ignored: {error}");
-    }
-    code
+    around(Some(comm), lifetime::session, forward, |session, code| {
+        let Some(session) = session else { return code };
+        let _inside = Inside::enter();
+        if code == session.host().constants().success
+            && let Err(error) = act(session)
+        {
+            tracing::warn!("info keys of a communicator are ignored: {error}");
+        }
+        code
+    })
 }
 
 /// A duplicate of `comm`, whose handle is at `new` once the host has made one.
@@ -43,7 +42,7 @@ unsafe fn duplicate(
     new: *mut c_void,
     forward: impl FnOnce() -> c_int,
 ) -> c_int {
-    with_info(forward, |session| {
+    with_info(comm, forward, |session| {
         let host = session.host();
         // SAFETY: the program's output argument, written by the host.
         let new = Comm(unsafe { host.handle_at(new) });
@@ -54,34 +53,41 @@ unsafe fn duplicate(
 /// # Safety
 /// The program's argument.
 unsafe fn free(comm: *const c_void, forward: impl FnOnce() -> c_int) -> c_int {
-    let Some(session) = lifetime::session().filter(|_| !comm.is_null()) else {
-        return forward();
+    let of_call = comm;
+    let before = || {
+        let session = lifetime::session().filter(|_| !comm.is_null())?;
+        // SAFETY: the address of a handle.
+        let comm = Comm(unsafe { session.host().handle_at(comm) });
+        Some(Dying::new(comm, &of_call))
     };
-    // SAFETY: the address of a handle.
-    let comm = Comm(unsafe { session.host().handle_at(comm) });
-    team_cache::free(comm, forward)
+    around(None, before, forward, |dying, code| {
+        if let Some(dying) = dying {
+            dying.end();
+        }
+        code
+    })
 }
 
 export!(MPI_Comm_set_info(comm: usize, info: usize), else MISSING, |forward| {
-    guard(Some(comm), || with_info(forward, |session| {
+    with_info(comm, forward, |session| {
         let (host, comm) = (session.host(), session.host().comm(comm));
         let any = comm_settings::merge(session, comm, host.info(info))?;
         team_cache::renew(session, comm, any)
-    }))
+    })
 });
 
 export!(
     MPI_Comm_dup_with_info(comm: usize, info: usize, new: *mut c_void),
     else MISSING,
     // SAFETY: the program's arguments.
-    |forward| guard(Some(comm), || unsafe { duplicate(comm, info, new, forward) })
+    |forward| unsafe { duplicate(comm, info, new, forward) }
 );
 
 export!(
     MPI_Comm_idup_with_info(comm: usize, info: usize, new: *mut c_void, request: *mut c_void),
     else idup(comm, new, request),
     // SAFETY: as above; the handle is there on return, the communicator once the request is complete.
-    |forward| guard(Some(comm), || unsafe { duplicate(comm, info, new, forward) })
+    |forward| unsafe { duplicate(comm, info, new, forward) }
 );
 
 /// The host's form without info.
@@ -96,10 +102,10 @@ fn idup(comm: usize, new: *mut c_void, request: *mut c_void) -> c_int {
 
 export!(MPI_Comm_free(comm: *mut c_void), else MISSING, |forward| {
     // SAFETY: the program's argument.
-    guard(None, || unsafe { free(comm, forward) })
+    unsafe { free(comm, forward) }
 });
 
 export!(MPI_Comm_disconnect(comm: *mut c_void), else MISSING, |forward| {
     // SAFETY: the program's argument.
-    guard(None, || unsafe { free(comm, forward) })
+    unsafe { free(comm, forward) }
 });

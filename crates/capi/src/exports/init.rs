@@ -4,7 +4,7 @@
 use super::export;
 use crate::lifetime::initialise;
 use crate::next::MISSING;
-use crate::panic_guard::guard;
+use crate::panic_guard::around;
 use crate::presence;
 use libc::{c_char, c_int, c_void};
 
@@ -12,22 +12,19 @@ type Argc = *mut c_int;
 type Argv = *mut *mut *mut c_char;
 
 export!(MPI_Init(argc: Argc, argv: Argv), else MISSING, |forward| {
-    guard(None, || initialise(forward))
+    initialise(forward)
 });
 
 export!(
     MPI_Init_thread(argc: Argc, argv: Argv, required: c_int, provided: *mut c_int),
     else MISSING,
-    |forward| guard(None, || initialise(forward))
+    |forward| initialise(forward)
 );
 
 export!(
     MPI_Session_init(info: usize, errhandler: usize, session: *mut c_void),
     else UNAVAILABLE,
-    |forward| guard(None, || {
-        presence::session_begins();
-        forward()
-    })
+    |forward| around(None, presence::session_begins, forward, |(), code| code)
 );
 
 /// mpi4py's own code for functions that a library lacks, as it would have it without ferrorail.

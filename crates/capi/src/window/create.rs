@@ -8,7 +8,7 @@ use super::info_keys;
 use crate::collective::forwarded;
 use crate::error::{CallError, Wrong, report_window};
 use crate::lifetime;
-use crate::panic_guard::{after_panic, guarded};
+use crate::panic_guard::{after_panic, around, guarded};
 use crate::reason;
 use crate::session::Session;
 use crate::team_cache;
@@ -203,27 +203,36 @@ const FREE: &str = "win_free";
 /// # Safety
 /// The program's argument.
 pub unsafe fn free(window: *mut c_void, forward: impl FnOnce() -> c_int) -> c_int {
-    let Some(session) = lifetime::session().filter(|_| !window.is_null()) else {
-        return forward();
+    let closed = guarded(|| {
+        let session = lifetime::session().filter(|_| !window.is_null())?;
+        // SAFETY: the program's handle.
+        let handle = Win(unsafe { session.host().handle_at(window) });
+        if thread::with_local(|local| local.is_handed(FREE, handle.0, &handle)) {
+            return None;
+        }
+        let entry = entry::hold(handle).map(|entry| entry.window.close().map(|()| entry));
+        Some((session, handle, entry))
+    });
+    let (session, handle, entry) = match closed {
+        Some(Some(closed)) => closed,
+        Some(None) => return forward(),
+        None => return after_panic(None),
     };
-    // SAFETY: the program's handle.
-    let handle = Win(unsafe { session.host().handle_at(window) });
-    if thread::with_local(|local| local.is_handed(FREE, handle.0, &handle)) {
-        return forward();
-    }
-    let Some(entry) = entry::hold(handle) else {
-        let why = super::why_not_ours(session, handle);
-        return forwarded(session, (FREE, handle.0), why, 0, forward);
+    let entry = match entry {
+        Some(Ok(entry)) => entry,
+        Some(Err(error)) => return report_window(session, handle, FREE, &error.into()),
+        None => {
+            let why = super::why_not_ours(session, handle);
+            return forwarded(session, (FREE, handle.0), why, 0, forward);
+        }
     };
-    if let Err(error) = entry.window.close() {
-        return report_window(session, handle, FREE, &error.into());
-    }
-    let code = {
-        let _in_host_call = InHostCall::enter(FREE, handle.0, &handle);
-        forward()
-    };
-    forget(&entry);
-    code
+    let of_call = handle;
+    let mark = || (entry, InHostCall::enter(FREE, handle.0, &of_call));
+    around(None, mark, forward, |(entry, mark), code| {
+        drop(mark);
+        forget(&entry);
+        code
+    })
 }
 
 /// `MPI_Win_attach`.

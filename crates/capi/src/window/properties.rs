@@ -4,6 +4,7 @@ use super::attributes::visible;
 use super::entry::{Entry, find};
 use crate::error::CallError;
 use crate::lifetime;
+use crate::panic_guard::{after_panic, around, guarded};
 use crate::session::Session;
 use crate::thread::{self, Inside};
 use ferrorail_base::Rank;
@@ -21,16 +22,20 @@ pub unsafe fn attribute(
     flag: *mut c_int,
     forward: impl FnOnce() -> c_int,
 ) -> c_int {
-    let own = thread::with_local(|local| {
-        let session = lifetime::session_of(local)?;
-        let handle = session.host().window(window);
-        // SAFETY: the program does not free a window that it asks about.
-        let entry = unsafe { find(&local.recent_windows, handle) }?;
-        let found = entry.attributes.value(session.host(), key)?;
-        Some((found, session.host().constants().success))
+    let own = guarded(|| {
+        thread::with_local(|local| {
+            let session = lifetime::session_of(local)?;
+            let handle = session.host().window(window);
+            // SAFETY: the program does not free a window that it asks about.
+            let entry = unsafe { find(&local.recent_windows, handle) }?;
+            let found = entry.attributes.value(session.host(), key)?;
+            Some((found, session.host().constants().success))
+        })
     });
-    let Some((found, success)) = own else {
-        return forward();
+    let (found, success) = match own {
+        Some(Some(own)) => own,
+        Some(None) => return forward(),
+        None => return after_panic(None),
     };
     // SAFETY: the program's output arguments.
     unsafe {
@@ -89,16 +94,18 @@ fn after(
     forward: impl FnOnce() -> c_int,
     act: impl FnOnce(&Session, &Entry),
 ) -> c_int {
-    let code = forward();
-    thread::with_local(|local| {
-        let session = lifetime::session_of(local)?;
-        let handle = session.host().window(window);
-        // SAFETY: the program does not free a window that it asks about.
-        let entry = unsafe { find(&local.recent_windows, handle) }?;
-        let _inside = Inside::enter();
-        (code == session.host().constants().success).then(|| act(session, entry))
-    });
-    code
+    let done = |code| {
+        thread::with_local(|local| {
+            let session = lifetime::session_of(local)?;
+            let handle = session.host().window(window);
+            // SAFETY: the program does not free a window that it asks about.
+            let entry = unsafe { find(&local.recent_windows, handle) }?;
+            let _inside = Inside::enter();
+            (code == session.host().constants().success).then(|| act(session, entry))
+        });
+        code
+    };
+    around(None, || (), forward, |(), code| done(code))
 }
 
 /// `MPI_Win_set_info`, of the handle as it came in a register.

@@ -5,7 +5,6 @@ use crate::error::Wrong;
 use crate::exports::narrow::{Handler, Peers};
 use crate::exports::{export, export_both};
 use crate::next::MISSING;
-use crate::panic_guard::guard;
 use crate::window::{self, Allocation, NewWindow};
 use libc::c_int;
 use std::ptr;
@@ -18,7 +17,7 @@ fn make(args: &NewWindow, forward: impl Fn() -> c_int) -> c_int {
 
 export!(MPI_Win_free(win: Out), else MISSING, |forward| {
     // SAFETY: the program's argument.
-    guard(None, || unsafe { window::free(win, forward) })
+    unsafe { window::free(win, forward) }
 });
 
 export!(MPI_Win_create_dynamic(info: usize, comm: usize, win: Out), else MISSING, |forward| {
@@ -38,17 +37,17 @@ export!(
     MPI_Win_get_attr(win: usize, key: c_int, value: Out, flag: *mut c_int),
     else MISSING,
     // SAFETY: the program's arguments.
-    |forward| guard(None, || unsafe { window::attribute(win, key, value, flag, forward) })
+    |forward| unsafe { window::attribute(win, key, value, flag, forward) }
 );
 
 export!(MPI_Win_set_info(win: usize, info: usize), else MISSING, |forward| {
-    guard(None, || window::set_info(win, info, forward))
+    window::set_info(win, info, forward)
 });
 
 export!(MPI_Win_get_info(win: usize, info: Out), else MISSING, |forward| {
     // SAFETY: the host has put a handle there.
     let handle = |host: &ferrorail_mpi_abi::Host| unsafe { host.handle_at(info) };
-    guard(None, || window::get_info(win, forward, handle))
+    window::get_info(win, forward, handle)
 });
 
 export_both! {
