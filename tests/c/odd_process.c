@@ -3,10 +3,12 @@
  * odd_process full: nobody takes what is written to standard error
  * odd_process files BYTES: no file may be longer
  * odd_process set RANK NAME=VALUE: one rank has another setting
- * odd_process apart: nobody may reach the memory of rank 1 any more, after the first call */
+ * odd_process apart: nobody may reach the memory of rank 1 any more, after the first call
+ * odd_process closed: standard output and error are closed after MPI_Init, and a thread writes there all the same */
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +38,7 @@ static void become(int argc, char **argv)
     } else if (argc == 4 && !strcmp(argv[1], "set")) {
         if (rank_to_be() < 0 || (rank_to_be() == atoi(argv[2]) && putenv(argv[3])))
             exit(3);
-    } else if (argc != 2 || strcmp(argv[1], "apart")) {
+    } else if (argc != 2 || (strcmp(argv[1], "apart") && strcmp(argv[1], "closed"))) {
         exit(2);
     }
 }
@@ -69,15 +71,43 @@ static int broadcasts(int rank)
     return wrong;
 }
 
+static volatile int writes;
+
+static void *write_on(void *unused)
+{
+    char line[4096];
+    (void)unused;
+    memset(line, 'x', sizeof line);
+    while (writes)
+        if (write(STDOUT_FILENO, line, sizeof line) > 0 || write(STDERR_FILENO, line, sizeof line) > 0)
+            abort();
+    return NULL;
+}
+
+/* Closes them; returns a copy of standard output. */
+static int close_standard(pthread_t *writer)
+{
+    int copy = fcntl(STDOUT_FILENO, F_DUPFD, 100);
+    close(STDOUT_FILENO);
+    close(STDERR_FILENO);
+    writes = 1;
+    if (pthread_create(writer, NULL, write_on, NULL))
+        exit(3);
+    return copy;
+}
+
 int main(int argc, char **argv)
 {
     enum { COMMS = 40 };
     MPI_Comm comms[COMMS];
     MPI_Win window;
-    int rank, size, wrong = 0, *memory;
+    int rank, size, wrong = 0, *memory, provided, copy = -1;
+    pthread_t writer;
 
     become(argc, argv);
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    if (!strcmp(argv[1], "closed"))
+        copy = close_standard(&writer);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc == 2 && !strcmp(argv[1], "apart")) {
@@ -100,6 +130,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < COMMS; i++)
         MPI_Comm_free(&comms[i]);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (copy >= 0) {
+        writes = 0;
+        pthread_join(writer, NULL);
+        dup2(copy, STDOUT_FILENO);
+        dup2(copy, STDERR_FILENO);
+    }
     MPI_Finalize();
     if (rank == 0)
         printf("odd_process ranks=%d ok=%s\n", size, wrong ? "no" : "yes");

@@ -4,6 +4,7 @@
 //! their segments, and for events of devices too, which come as descriptors. So it polls
 //! descriptors, one of which is a pipe that others open and write to.
 
+use crate::segment::descriptors::above_standard;
 use crate::segment::{identity, open_known};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -43,7 +44,7 @@ impl WakePipe {
     /// # Errors
     /// The system's, e.g. too many open files.
     pub fn create() -> io::Result<Self> {
-        let (from, to) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+        let (from, to) = above_standard(|| pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK))?;
         let metadata = File::from(from.try_clone()?).metadata()?;
         Ok(Self {
             from,

@@ -1,5 +1,6 @@
 //! What one process tells another so that it can attach.
 
+use super::descriptors::above_standard;
 use super::{ShmError, posix};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -112,6 +113,6 @@ pub(crate) fn open_known(
         return Ok(None);
     }
     let options = options.custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK);
-    let file = options.open(path)?;
+    let file = above_standard(|| options.open(path))?;
     Ok(is_it(&file.metadata()?).then_some(file))
 }

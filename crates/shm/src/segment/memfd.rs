@@ -5,6 +5,7 @@
 //! them, or the one that `placement` has said, and the kernel counts none before. Only more than the machine has is
 //! refused.
 
+use super::descriptors::above_standard;
 use super::{SegmentHandle, ShmError, may_have};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 
 /// Creates a sealed, zero-filled memfd.
 pub(super) fn create(bytes: usize) -> Result<File, ShmError> {
-    let fd = open().map_err(|errno| ShmError::CreateMemfd {
+    let fd = above_standard(open).map_err(|errno| ShmError::CreateMemfd {
         source: errno.into(),
     })?;
     let file = File::from(fd);

@@ -4,7 +4,7 @@
 //! outlive its processes; peers open it through `/proc`) and [`ShmKind::Posix`] (a named file in
 //! `/dev/shm`, for hosts where `/proc/<pid>/fd` of a peer is closed to us).
 
-mod descriptors;
+pub(crate) mod descriptors;
 mod error;
 pub(crate) mod found;
 mod handle;

@@ -9,6 +9,7 @@
 //! is gone *and* whose lock can be taken belongs to nobody (the lock also tells about creators in
 //! other pid namespaces that share `/dev/shm`).
 
+use super::descriptors::above_standard;
 use super::{ShmError, may_have};
 use crate::process;
 use ferrorail_base::sync::{AtomicBool, Ordering};
@@ -89,14 +90,14 @@ pub(super) fn create(directory: &Path, bytes: usize) -> Result<(File, Name), Shm
             path: path.clone(),
             source,
         };
-        let file = match OpenOptions::new()
+        let mut options = OpenOptions::new();
+        options
             .read(true)
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .custom_flags(libc::O_CLOEXEC | libc::O_NOFOLLOW)
-            .open(&path)
-        {
+            .custom_flags(libc::O_CLOEXEC | libc::O_NOFOLLOW);
+        let file = match above_standard(|| options.open(&path)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             other => other.map_err(failed)?,
         };
