@@ -2,6 +2,7 @@
  *
  * odd_process full: nobody takes what is written to standard error
  * odd_process files BYTES: no file may be longer
+ * odd_process space MB: so much address space is left after MPI_Init, of which some has to stay
  * odd_process set RANK NAME=VALUE: one rank has another setting
  * odd_process apart: nobody may reach the memory of rank 1 any more, after the first call
  * odd_process closed: standard output and error are closed after MPI_Init, and a thread writes there all the same */
@@ -16,6 +17,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+static rlim_t space;
 
 /* The rank, from the launcher, as MPI does not run yet. */
 static int rank_to_be(void)
@@ -38,6 +41,8 @@ static void become(int argc, char **argv)
     } else if (argc == 4 && !strcmp(argv[1], "set")) {
         if (rank_to_be() < 0 || (rank_to_be() == atoi(argv[2]) && putenv(argv[3])))
             exit(3);
+    } else if (argc == 3 && !strcmp(argv[1], "space")) {
+        space = (rlim_t)atoll(argv[2]) << 20;
     } else if (argc != 2 || (strcmp(argv[1], "apart") && strcmp(argv[1], "closed"))) {
         exit(2);
     }
@@ -69,6 +74,20 @@ static int broadcasts(int rank)
             wrong += bytes[i] != 5 + root;
     }
     return wrong;
+}
+
+static void limit_space(void)
+{
+    long pages = 0;
+    FILE *sizes = fopen("/proc/self/statm", "r");
+    struct rlimit limit;
+    if (!sizes || fscanf(sizes, "%ld", &pages) != 1)
+        exit(3);
+    fclose(sizes);
+    space += (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+    limit.rlim_cur = limit.rlim_max = space;
+    if (setrlimit(RLIMIT_AS, &limit))
+        exit(3);
 }
 
 static volatile int writes;
@@ -108,6 +127,8 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     if (!strcmp(argv[1], "closed"))
         copy = close_standard(&writer);
+    if (space)
+        limit_space();
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc == 2 && !strcmp(argv[1], "apart")) {
@@ -120,6 +141,11 @@ int main(int argc, char **argv)
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
         MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comms[i]);
         wrong += sum != size * (size - 1) / 2 + size * i;
+    }
+    if (space) {
+        void *volatile own = malloc(space / 8);
+        wrong += !own;
+        free(own);
     }
     MPI_Win_allocate(400, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
     MPI_Win_fence(0, window);

@@ -11,7 +11,9 @@ use ferrorail_base::Rank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::Attributes;
-use ferrorail_shm::{NodeGeometry, NodeSegment, SegmentHandle, largest_segment};
+use ferrorail_shm::{
+    NodeGeometry, NodeSegment, SegmentHandle, is_address_space_limited, largest_segment,
+};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of address space that spares may take.
@@ -138,7 +140,8 @@ fn open_segment(
         acts: ["creating the node segment", "attaching the node segment"],
         create: |kind| {
             let is_memfd = kind == ShmKind::Memfd;
-            let has_room = is_memfd && map.topology.node_count() == 1;
+            let has_room =
+                is_memfd && map.topology.node_count() == 1 && !is_address_space_limited();
             // The team's own is one of those in a file.
             let in_file = (largest_segment() / layout.total_bytes()).saturating_sub(1);
             let most = in_file.min(SPARE_BYTES_MAX / layout.total_bytes());

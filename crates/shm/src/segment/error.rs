@@ -21,6 +21,14 @@ pub enum ShmError {
         /// The process's limit.
         limit: u64,
     },
+    /// Nearly all of the process's address space is in use.
+    #[error(
+        "the last quarter of {limit} bytes of address space is left to the program; `ulimit -v` gives more"
+    )]
+    AddressSpace {
+        /// The process's limit.
+        limit: u64,
+    },
     /// `memfd_create` failed.
     #[error("creating a memfd failed: {source}; FERRORAIL_SHM=posix does without")]
     CreateMemfd {

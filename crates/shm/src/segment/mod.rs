@@ -4,6 +4,7 @@
 //! outlive its processes; peers open it through `/proc`) and [`ShmKind::Posix`] (a named file in
 //! `/dev/shm`, for hosts where `/proc/<pid>/fd` of a peer is closed to us).
 
+pub(crate) mod address_space;
 pub(crate) mod descriptors;
 mod error;
 pub(crate) mod found;
@@ -139,6 +140,7 @@ impl Segment {
 
     fn map(file: File, bytes: usize, name: Option<posix::Name>) -> Result<Segment, ShmError> {
         descriptors::leave_some(file.as_raw_fd())?;
+        address_space::leave_some(bytes)?;
         let failed = |source| ShmError::Map {
             bytes: bytes as u64,
             source,
