@@ -9,7 +9,7 @@ use super::room::{rotating_part, scratch_of};
 use super::words::gather_words;
 use super::{
     Call, Load, allocate, connect_peers, copy_own, eager, finish, goes_past_caches, piece_in,
-    prepare_pieces,
+    prepare_pieces, refuse_left,
 };
 use crate::EngineError;
 use crate::choice::{ZERO_COPY_BYTES_MIN, regular};
@@ -31,7 +31,9 @@ pub(super) fn run(
     plan: &mut Plan,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
-    connect_peers(map, state, plan, call)?;
+    if plan.large.is_some() {
+        connect_peers(map, state, plan, call)?;
+    }
     plan.runs += 1;
     let lengths = match plan.lengths {
         Some(lengths) => lengths,
@@ -259,11 +261,17 @@ fn pair_in_pieces(
 fn in_pieces(
     map: &Map,
     state: &mut State,
-    plan: &Plan,
+    plan: &mut Plan,
     call: &Call<'_>,
     lengths: Lengths,
 ) -> Result<(), EngineError> {
+    refuse_left(map, plan)?;
     let longest = longest(map, state, call)?;
+    if longest == 0 {
+        return Ok(());
+    }
+    // Who waits for its peers shows the next operation as this call's, which is the first piece.
+    connect_peers(map, state, plan, call)?;
     pieces(map, state, plan, call, (longest, lengths)).map(|_| ())
 }
 

@@ -326,6 +326,14 @@ fn connect_peers(
     }
 }
 
+/// An error if the host runs what `plan` is for.
+fn refuse_left(map: &Map, plan: &Plan) -> Result<(), EngineError> {
+    match choice::is_left(plan.variant.algorithm, map.all_pairs) {
+        true => Err(EngineError::TooManyConnections),
+        false => Ok(()),
+    }
+}
+
 #[cold]
 fn connect_peers_now(
     map: &Map,
@@ -333,9 +341,7 @@ fn connect_peers_now(
     plan: &mut Plan,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
-    if choice::is_left(plan.variant.algorithm, map.all_pairs) {
-        return Err(EngineError::TooManyConnections);
-    }
+    refuse_left(map, plan)?;
     let next = state.sequence.op() + 1;
     let expected = Expected {
         tag: tag(next, call.collective, call.root, call.bytes),
