@@ -37,12 +37,7 @@ pub(super) fn run(
     plan.runs += 1;
     let lengths = match plan.lengths {
         Some(lengths) => lengths,
-        None => {
-            let found = state.plans.found();
-            *plan
-                .lengths
-                .insert(lengths(map, plan, call.collective, found))
-        }
+        None => find_lengths(map, state, plan, call.collective),
     };
     let Some(large) = &plan.large else {
         return in_pieces(map, state, plan, call, lengths);
@@ -163,9 +158,9 @@ fn has_blocks(call: &Call<'_>, window: Window) -> bool {
     is_moved(&call.send) || is_moved(&call.recv)
 }
 
-/// Which way blocks go in calls of `plan`, which are calls of `collective`.
+/// Which way blocks go in calls of `plan`, which are calls of `collective`. The plan remembers it.
 #[cold]
-fn lengths(map: &Map, plan: &Plan, collective: Collective, found: Found) -> Lengths {
+fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collective) -> Lengths {
     let (ranks, nodes) = (map.topology.size(), map.topology.node_count());
     let width = Scratch::of(map).width_by_length();
     let all = scratch_of(map, collective, width);
@@ -194,8 +189,8 @@ fn lengths(map: &Map, plan: &Plan, collective: Collective, found: Found) -> Leng
         };
         piece_in(scratch, map, plan, load)
     };
-    let in_segment = in_segment(map, collective, found);
-    Lengths {
+    let in_segment = in_segment(map, collective, state.plans.found());
+    *plan.lengths.insert(Lengths {
         channels: ChannelRequest {
             width,
             rotating: rotating_part(map, collective, all as usize),
@@ -204,7 +199,7 @@ fn lengths(map: &Map, plan: &Plan, collective: Collective, found: Found) -> Leng
         short: up_to(most, scratch).min(in_segment),
         long: up_to(most_long, LONG_PART as u64).min(in_segment),
         in_segment,
-    }
+    })
 }
 
 /// Longest block of a node's ranks that does not go straight into user memory: as rules have it for blocks of one length,
