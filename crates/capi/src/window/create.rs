@@ -164,7 +164,9 @@ unsafe fn make(
     // SAFETY: the caller's contract.
     unsafe { Window::create(team, spec) }.map_err(|error| {
         if session.host().comm_rank(comm) == Ok(0) {
-            tracing::warn!("a window is left to the host MPI: {error}");
+            // Where something has run out, a program with many windows would be told of each.
+            let line = format!("a window is left to the host MPI: {error}");
+            session.context.warn_once_about(&line, || line.clone());
         }
         reason::NO_TEAM
     })
