@@ -68,8 +68,9 @@ impl Measured {
 /// The latest last.
 static MEASURED: Mutex<Vec<Measured>> = Mutex::new(Vec::new());
 
-/// So many are kept: a process has communicators of rows, of columns, of planes.
-const KEPT: usize = 16;
+/// So many are kept: a process has communicators of rows, of columns, of planes, and one that is forgotten is measured
+/// anew as often as it asks.
+const KEPT: usize = 128;
 
 /// Measures, if `call` is long and it is time to.
 ///
