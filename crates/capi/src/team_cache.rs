@@ -234,7 +234,7 @@ fn team(
             if let Some(key) = &key {
                 parked::keep_spares(spares, key);
             }
-            Entry::Team(Arc::new(team), key)
+            Entry::Team(Arc::from(team), key)
         }
         Err(error) => Entry::Forward(refused(session, comm, &error)),
     }

@@ -35,7 +35,7 @@ impl Team {
         oob: Box<dyn Oob>,
     ) -> Result<Self, EngineError> {
         let (team, _) = Self::create_with_spares(context, settings, oob, 0)?;
-        Ok(team)
+        Ok(*team)
     }
 
     /// [`Team::create`], and parked teams of the same ranks (see [`Team::adopt`]) at little more than the cost of the
@@ -48,7 +48,7 @@ impl Team {
         settings: &Settings,
         mut oob: Box<dyn Oob>,
         spares: usize,
-    ) -> Result<(Self, Vec<Self>), EngineError> {
+    ) -> Result<(Box<Self>, Vec<Self>), EngineError> {
         let rank = oob.rank();
         let (settings, tuning, processes, keys) = introduce(&mut *oob, context, settings)?;
         if !settings.enable {
@@ -117,7 +117,14 @@ impl Team {
         );
         let parked = |segment| Self::of(map.of_one_node(segment), None);
         let spares = segments.into_iter().map(parked).collect();
-        Ok((Self::of(map, Some(oob)), spares))
+        Ok((Self::boxed(map, oob), spares))
+    }
+
+    /// In a box, and apart from the caller, whose stack the host's calls lie on: threads may have stacks of 64 KB, of which
+    /// a team would take a tenth for each time that it is handed up.
+    #[inline(never)]
+    fn boxed(map: Map, oob: Box<dyn Oob>) -> Box<Self> {
+        Box::new(Self::of(map, Some(oob)))
     }
 
     /// Nothing was done on it.

@@ -114,7 +114,7 @@ fn teams_made_beside_another_do_not_touch_each_other() {
         }
         // Each keeps its own count of operations.
         for round in 1..4 {
-            for (number, team) in spares.iter().chain([&first]).enumerate().skip(round % 2) {
+            for (number, team) in spares.iter().chain([&*first]).enumerate().skip(round % 2) {
                 use_it(team, 1000 * number as u64);
             }
         }
