@@ -68,24 +68,19 @@ pub(crate) fn has_missed(flags: &NodeFlags<'_>, rank: NodeRank, wanted: u64) -> 
 /// Whether `rank`, which is beyond the operation of `tag`, has signalled in that with the same arguments, as far as that is
 /// remembered: a later one may have taken its place.
 fn took_part(flags: &NodeFlags<'_>, rank: NodeRank, tag: u64) -> bool {
-    const NUMBER_BITS: u32 = 32 - SIGNATURE_BITS;
-    let (noted, own) = (flags.noted(rank, tag >> SIGNATURE_BITS), tag as u32);
-    let later =
-        (noted >> SIGNATURE_BITS).wrapping_sub(own >> SIGNATURE_BITS) & ((1 << NUMBER_BITS) - 1);
-    noted == own || (later != 0 && later < 1 << (NUMBER_BITS - 1))
+    has_come(flags.noted(rank, number(tag)), tag)
 }
 
 /// Whether `rank` is remembered to have been in the operation of `tag` with other arguments.
 pub(crate) fn differed(flags: &NodeFlags<'_>, rank: NodeRank, tag: u64) -> bool {
-    let (noted, own) = (flags.noted(rank, tag >> SIGNATURE_BITS), tag as u32);
-    contradicts(noted.into(), own.into())
+    contradicts(flags.noted(rank, number(tag)), tag)
 }
 
 /// Signals `value`, a phase of a tag, for `rank`.
 #[inline]
 pub(crate) fn signal(flags: &NodeFlags<'_>, rank: NodeRank, value: u64) {
     let tag = value >> 8;
-    flags.note(rank, tag >> SIGNATURE_BITS, tag as u32);
+    flags.note(rank, number(tag), tag);
     flags.signal(rank, value);
 }
 
@@ -165,5 +160,26 @@ mod tests {
         let next = tag(OP + 1, Collective::Barrier, Rank(0), 0);
         signal(&flags, rank, next << 8 | 1);
         assert!(reached(low << 8 | 9) && !reached(high << 8 | 1));
+    }
+
+    /// Calls of no bytes wait for nobody, so that a rank may be any number of operations ahead.
+    #[test]
+    fn who_is_ahead_took_part_however_much_it_is_ahead() {
+        let rank = NodeRank(0);
+        for bits in 0..35 {
+            let memory = [Flag::default()];
+            let flags = NodeFlags::new(&memory);
+            let own = of(Collective::Bcast, 0, 40) << 8 | 1;
+            // The next operations take the places of all before.
+            for op in (OP + (1 << bits)..).take(200) {
+                signal(
+                    &flags,
+                    rank,
+                    tag(op, Collective::Bcast, Rank(0), 40) << 8 | 1,
+                );
+            }
+            assert!(has_reached(&flags, rank, own), "{bits}");
+            assert!(!has_missed(&flags, rank, own), "{bits}");
+        }
     }
 }

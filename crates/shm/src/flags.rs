@@ -3,7 +3,7 @@
 //! Values only rise, so nothing is ever reset and "at least" is the only question asked.
 
 use ferrorail_base::NodeRank;
-use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicU64, Ordering};
 use std::mem;
 
 /// One word that shares its cache line with nothing that another rank writes, so that its writer disturbs nobody
@@ -14,7 +14,7 @@ use std::mem;
 pub struct Flag {
     value: AtomicU64,
     status: AtomicU64,
-    recent: [AtomicU32; RECENT],
+    recent: [AtomicU64; RECENT],
 }
 
 impl Default for Flag {
@@ -22,14 +22,14 @@ impl Default for Flag {
         Self {
             value: AtomicU64::new(0),
             status: AtomicU64::new(0),
-            recent: std::array::from_fn(|_| AtomicU32::new(0)),
+            recent: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 }
 
 /// How many operations a rank is remembered to have been in: more than it may be ahead of others, which is as many
 /// as there are channels, with much and with little scratch; in whole lines.
-const RECENT: usize = 156;
+const RECENT: usize = 158;
 
 /// Where in a [`Flag`] its status cell is.
 pub(crate) const STATUS: usize = mem::offset_of!(Flag, status);
@@ -102,14 +102,14 @@ impl<'a> NodeFlags<'a> {
 
     /// Notes what operation number `op` is for `rank`, before it signals in it.
     #[inline]
-    pub fn note(&self, rank: NodeRank, op: u64, what: u32) {
+    pub fn note(&self, rank: NodeRank, op: u64, what: u64) {
         // The signal publishes it.
         self.flags[rank.index()].recent[op as usize % RECENT].store(what, Ordering::Relaxed);
     }
 
     /// What operation number `op` was for `rank`, or a later one that took its place.
     #[inline]
-    pub fn noted(&self, rank: NodeRank, op: u64) -> u32 {
+    pub fn noted(&self, rank: NodeRank, op: u64) -> u64 {
         self.flags[rank.index()].recent[op as usize % RECENT].load(Ordering::Relaxed)
     }
 
@@ -155,11 +155,11 @@ mod tests {
         for wraps in [8, 16, 32, 44] {
             let numbers = (1u64 << wraps) - RECENT as u64 / 2..(1 << wraps) + RECENT as u64 / 2;
             for op in numbers.clone() {
-                flags.note(rank, op, (op as u32).wrapping_mul(7));
+                flags.note(rank, op, op.wrapping_mul(7));
             }
             for op in numbers {
                 let what = flags.noted(rank, op);
-                assert_eq!(what, (op as u32).wrapping_mul(7), "operation {op}");
+                assert_eq!(what, op.wrapping_mul(7), "operation {op}");
             }
         }
     }
