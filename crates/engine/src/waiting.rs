@@ -6,7 +6,8 @@ use crate::EngineError;
 use ferrorail_base::config::Settings;
 use ferrorail_base::{ProcessId, Rank};
 use std::io::Write;
-use std::sync::TryLockError;
+use std::ptr;
+use std::sync::{PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// A note that is older is of a wait that has ended: waits renew theirs.
@@ -14,15 +15,36 @@ const FRESH: Duration = Duration::from_secs(2);
 
 struct Notes {
     awaited: Option<(String, Instant)>,
-    in_host: Option<&'static str>,
+    /// Calls that are under way in the host, of all threads, the latest last.
+    in_host: Vec<HostCall>,
+}
+
+/// A call that is under way in the host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct HostCall {
+    name: &'static str,
+    /// An address that no other thread has.
+    thread: usize,
+    /// An address on its stack.
+    at: usize,
+}
+
+thread_local! {
+    /// Threads differ in where this is.
+    static THREAD: u8 = const { 0 };
 }
 
 /// Not counted as a lock: whoever holds it waits for nobody, and a signal handler may only try.
 #[allow(clippy::disallowed_types)]
 static NOTES: std::sync::Mutex<Notes> = std::sync::Mutex::new(Notes {
     awaited: None,
-    in_host: None,
+    in_host: Vec::new(),
 });
+
+/// For calls of the program, which wait for a signal handler no longer than it takes to write a line.
+fn notes() -> std::sync::MutexGuard<'static, Notes> {
+    NOTES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn with<R>(act: impl FnOnce(&mut Notes) -> R) -> Option<R> {
     match NOTES.try_lock() {
@@ -74,18 +96,26 @@ pub(crate) fn check_timeout(
 }
 
 /// A call that the host MPI runs, until this is dropped.
-pub struct InHost(Option<&'static str>);
+pub struct InHost(HostCall);
 
 impl InHost {
     /// The call is called `name`.
     pub fn enter(name: &'static str) -> Self {
-        Self(with(|notes| notes.in_host.replace(name)).flatten())
+        let at = (&raw const name).addr();
+        let thread = THREAD.with(|own| ptr::from_ref(own).addr());
+        let call = HostCall { name, thread, at };
+        let in_host = &mut notes().in_host;
+        // Stacks grow downwards: a call whose part is in use again was left by a jump.
+        in_host.retain(|other| other.thread != thread || other.at > at);
+        in_host.push(call);
+        Self(call)
     }
 }
 
 impl Drop for InHost {
     fn drop(&mut self) {
-        with(|notes| notes.in_host = self.0);
+        // Those of several threads end in any order.
+        notes().in_host.retain(|call| *call != self.0);
     }
 }
 
@@ -98,11 +128,12 @@ pub fn describe(rank: u32, line: &mut [u8]) -> usize {
         let awaited = notes.awaited.as_ref();
         match (
             awaited.filter(|(_, at)| at.elapsed() < FRESH),
-            notes.in_host,
+            notes.in_host.last(),
         ) {
             (Some((awaited, _)), _) => writeln!(left, "ferrorail[{rank}] waits for {awaited}"),
             (None, Some(call)) => {
-                writeln!(left, "ferrorail[{rank}] waits in the host MPI, in {call}")
+                let name = call.name;
+                writeln!(left, "ferrorail[{rank}] waits in the host MPI, in {name}")
             }
             (None, None) => writeln!(left, "ferrorail[{rank}] waits in no call of ferrorail"),
         }
@@ -125,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_innermost_wait_is_told() {
-        assert_eq!(described(), "ferrorail[3] waits in no call of ferrorail\n");
+        calls_that_are_over_are_told_no_more();
         let outer = InHost::enter("finalize");
         {
             let _inner = InHost::enter("barrier");
@@ -144,5 +175,31 @@ mod tests {
         let mut short = [0; 20];
         assert_eq!(describe(3, &mut short), 20);
         assert_eq!(&short, b"ferrorail[3] waits f");
+    }
+
+    #[inline(never)]
+    fn leave_by_a_jump(name: &'static str) {
+        std::mem::forget(InHost::enter(name));
+    }
+
+    /// Calls of threads end in any order, and some are left by a jump. There is one place for all notes.
+    fn calls_that_are_over_are_told_no_more() {
+        let none = "ferrorail[3] waits in no call of ferrorail\n";
+        let meeting = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _first = InHost::enter("barrier");
+                meeting.wait();
+                meeting.wait();
+            });
+            meeting.wait();
+            let second = InHost::enter("bcast");
+            meeting.wait();
+            drop(second);
+        });
+        assert_eq!(described(), none);
+        leave_by_a_jump("gather");
+        drop(InHost::enter("scatter"));
+        assert_eq!(described(), none);
     }
 }
