@@ -18,6 +18,10 @@ const FIRST_CHECK: Duration = Duration::from_millis(100);
 /// When it looks again: after as long as it has waited, but no later than this.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
+/// A step that takes longer counts as so long: this process did not run meanwhile, and nor may its peers have, as when a
+/// job is suspended.
+const STEP_MAX: Duration = Duration::from_secs(1);
+
 /// The last rung of the ladder.
 enum Rung<'a, 'b> {
     /// Sleeping until it is rung.
@@ -33,9 +37,9 @@ pub struct Waiter {
     spins_left: u32,
     /// Idle steps past spinning.
     steps: u32,
-    /// When spinning ended, or had lasted long.
-    since: Option<Instant>,
-    /// Time from there to the last look at the clock.
+    /// When it looked at the clock last: for the first time when spinning ended, or had lasted long.
+    looked: Option<Instant>,
+    /// Time from the first look to the last one, but for what steps took beyond [`STEP_MAX`].
     waited: Duration,
     /// How long it has waited when its peers are to be looked at next.
     next_check: Duration,
@@ -50,7 +54,7 @@ impl Waiter {
             policy: *policy,
             spins_left: policy.spin,
             steps: 0,
-            since: None,
+            looked: None,
             waited: Duration::ZERO,
             next_check: FIRST_CHECK,
             ticket: None,
@@ -123,7 +127,15 @@ impl Waiter {
     #[cold]
     fn look_up(&mut self, poke: &mut dyn FnMut()) {
         poke();
-        self.waited = self.since.get_or_insert_with(Instant::now).elapsed();
+        self.look();
+    }
+
+    /// Looks at the clock.
+    fn look(&mut self) {
+        let now = Instant::now();
+        if let Some(before) = self.looked.replace(now) {
+            self.waited += (now - before).min(STEP_MAX);
+        }
     }
 
     #[cold]
@@ -133,13 +145,13 @@ impl Waiter {
             yield_core();
             return;
         }
-        let since = *self.since.get_or_insert_with(Instant::now);
+        self.looked.get_or_insert_with(Instant::now);
         if self.waited < yields {
             if self.steps.is_multiple_of(self.policy.poke_every.max(1)) {
                 poke();
             }
             yield_core();
-            self.waited = since.elapsed();
+            self.look();
             return;
         }
         match (rung, self.ticket.take()) {
@@ -156,7 +168,7 @@ impl Waiter {
                 nap(self.rest(NAP_MIN));
             }
         }
-        self.waited = since.elapsed();
+        self.look();
     }
 
     /// Whether the wait has taken so long that the peers are to be looked at; true now and then.
@@ -292,6 +304,20 @@ mod tests {
         }
         assert_eq!(pokes, 4);
         assert!(waiter.waited() > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_job_that_was_suspended_has_not_waited_meanwhile() {
+        let mut waiter = Waiter::new(&WaitPolicy { spin: 0, ..HASTY });
+        let hour = Duration::from_secs(3600);
+        for _ in 0..3 {
+            waiter.looked = Instant::now().checked_sub(hour);
+            waiter.look();
+        }
+        assert_eq!(waiter.waited(), 3 * STEP_MAX);
+        waiter.looked = Instant::now().checked_sub(STEP_MAX / 2);
+        waiter.look();
+        assert!(waiter.waited() >= 3 * STEP_MAX + STEP_MAX / 2);
     }
 
     #[test]
