@@ -4,10 +4,11 @@
  *
  * For ferrorail: host MPIs promise less, and hang in some of the cases.
  *
- *     mpirun -n P mismatch [apart]
+ *     mpirun -n P mismatch [apart | multicast]
  *
  * The communicator must be of use afterwards: some calls fail, from the time on that all ranks make calls again
- * the same ones on all, then none. After short messages none fails, unless ranks are on nodes `apart`.
+ * the same ones on all, then none. After short messages none fails, unless ranks are on nodes `apart`. A `multicast`
+ * shows other lengths where it was sent before its receiver says that it is ready, so that mode has only those.
  */
 #include "check.h"
 #include <time.h>
@@ -117,18 +118,25 @@ static MPI_Comm begin_case(void)
     return comm;
 }
 
+#define NAME(what) (snprintf(name, sizeof name, what ", %d and %d bytes", usual, odd), name)
+
 /* Everybody has `usual` bytes, rank 1 has `odd`. */
+static void broadcast_counts(int usual, int odd)
+{
+    char name[80];
+    int n = rank == 1 ? odd : usual;
+    MPI_Comm comm = begin_case();
+    int code = MPI_Bcast(recv_buffer, n, MPI_BYTE, 0, comm);
+    finish_case(NAME("bcast"), &comm, code, (size_t)n, 1);
+}
+
 static void counts(int usual, int odd)
 {
     char name[80];
     int n = rank == 1 ? odd : usual;
-    MPI_Comm comm;
-#define NAME(what) (snprintf(name, sizeof name, what ", %d and %d bytes", usual, odd), name)
-    comm = begin_case();
-    int code = MPI_Bcast(recv_buffer, n, MPI_BYTE, 0, comm);
-    finish_case(NAME("bcast"), &comm, code, (size_t)n, 1);
-    comm = begin_case();
-    code = MPI_Allgather(send_buffer, n, MPI_BYTE, recv_buffer, n, MPI_BYTE, comm);
+    broadcast_counts(usual, odd);
+    MPI_Comm comm = begin_case();
+    int code = MPI_Allgather(send_buffer, n, MPI_BYTE, recv_buffer, n, MPI_BYTE, comm);
     finish_case(NAME("allgather"), &comm, code, (size_t)n * size, 1);
     comm = begin_case();
     code = MPI_Alltoall(send_buffer, n, MPI_BYTE, recv_buffer, n, MPI_BYTE, comm);
@@ -141,8 +149,8 @@ static void counts(int usual, int odd)
     comm = begin_case();
     code = MPI_Scatter(send_buffer, n, MPI_BYTE, recv_buffer, n, MPI_BYTE, 0, comm);
     finish_case(NAME("scatter"), &comm, code, (size_t)n, 1);
-#undef NAME
 }
+#undef NAME
 
 /* Of vector forms each pair has a length of its own: rank 1 and the root differ on theirs. What is shorter than was
  * sent may come without an error. */
@@ -280,7 +288,13 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     send_buffer = must(malloc(2 * (size_t)size * ROOM));
     recv_buffer = must(malloc(2 * (size_t)size * ROOM));
-    if (size > 1) {
+    if (argc > 1 && strcmp(argv[1], "multicast") == 0) {
+        lost_max = LOST;
+        broadcast_counts(40, 20);
+        broadcast_counts(1000, 5000);
+        stream(40);
+        stream(3000);
+    } else if (size > 1) {
         int apart = argc > 1 && strcmp(argv[1], "apart") == 0;
         lost_max = apart ? LOST : 0;
         counts(4, 8);

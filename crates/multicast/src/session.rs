@@ -90,6 +90,12 @@ pub enum Failure {
         /// The member whose datagram or call disagreed.
         member: u32,
     },
+    /// A member, perhaps this one, had an error and takes part in nothing more.
+    #[error("member {member} gave up after an error")]
+    GaveUp {
+        /// The member.
+        member: u32,
+    },
 }
 
 /// A session at one member. See the [crate] for the protocol and for how it is driven.
@@ -180,7 +186,7 @@ impl Session {
                 message: next,
                 member: source,
             };
-            self.failure = Some(failure);
+            self.fail(failure);
             return Err(failure.into());
         };
         if mine {
@@ -245,6 +251,7 @@ impl Session {
             self.probe();
         }
         self.watch_members();
+        self.watch_gone();
     }
 
     /// When [`Session::tick`] has something to do next.
@@ -267,6 +274,7 @@ impl Session {
         reliable
             .chain(self.sync.due())
             .chain(self.members.due())
+            .chain(self.patience_due())
             .min()
     }
 

@@ -36,14 +36,18 @@ pub enum Kind {
     Query = 8,
     /// The answer to [`Kind::Query`].
     Alive = 9,
+    /// The member had an error and takes part in nothing more: said once to all, and to whom it hears afterwards.
+    GaveUp = 10,
 }
 
 impl Kind {
     fn from_wire(value: u8) -> Option<Self> {
-        use Kind::{Ack, Alive, Data, Heard, Nack, Probe, Progress, Query, Sent};
-        [Data, Ack, Progress, Nack, Sent, Probe, Heard, Query, Alive]
-            .into_iter()
-            .find(|kind| *kind as u8 == value)
+        use Kind::{Ack, Alive, Data, GaveUp, Heard, Nack, Probe, Progress, Query, Sent};
+        [
+            Data, Ack, Progress, Nack, Sent, Probe, Heard, Query, Alive, GaveUp,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == value)
     }
 }
 

@@ -247,6 +247,7 @@ fn soak() {
 fn disagreeing_calls_are_found() {
     let mut history = steady(11, 3, 4, 8);
     history.config.checksum = ferrorail_multicast::Checksum::Crc32c;
+    history.network.loss = 0.2;
     let mut world = World::new(history);
     world.nodes[1].disagree(
         2,
@@ -266,4 +267,13 @@ fn disagreeing_calls_are_found() {
             }
         )
     );
+    // The others wait for a member that gives up no longer than until they hear of it.
+    let mut told = [false, true, false];
+    while told != [true; 3] {
+        match world.run() {
+            End::Failed(1, _) => {}
+            End::Failed(member, Failure::GaveUp { .. }) => told[member as usize] = true,
+            end => panic!("{end:?}, told {told:?}"),
+        }
+    }
 }

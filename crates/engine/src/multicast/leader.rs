@@ -3,6 +3,7 @@
 use super::protocol::Protocol;
 use super::{MulticastRow, Waker};
 use crate::{Context, EngineError};
+use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicBool, Mutex, Ordering};
 use ferrorail_fabric::Group;
@@ -23,7 +24,7 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    /// Takes part in `config`'s session through `groups`, one a rail.
+    /// Takes part in `config`'s session, whose members are the `leaders`, through `groups`, one a rail.
     ///
     /// # Errors
     /// If the settings do not fit each other.
@@ -31,9 +32,10 @@ impl Leader {
         context: &Arc<Context>,
         config: Config,
         groups: Vec<Box<dyn Group>>,
+        leaders: Vec<Rank>,
         waker: Waker,
     ) -> Result<Self, EngineError> {
-        let protocol = Protocol::new(config, groups)?;
+        let protocol = Protocol::new(config, groups, leaders)?;
         context.stats().multicast.lock().communicators += 1;
         Ok(Self {
             protocol: Mutex::new(protocol),
@@ -143,6 +145,14 @@ impl Leader {
         protocol.session.close(now);
         protocol.drive_now(now);
         self.count(&mut protocol);
+    }
+
+    /// This rank takes part in nothing more after an error: the other leaders are told, who may wait for it.
+    pub fn give_up(&self) {
+        let now = self.now();
+        let mut protocol = self.protocol.lock();
+        protocol.session.give_up(now);
+        protocol.drive_now(now);
     }
 
     /// Whether no other leader needs this one any more, or multicast has failed.

@@ -248,7 +248,9 @@ fn start(
         source,
     };
     let service = map.context.multicast_service().map_err(unstarted)?;
-    let leader = Leader::new(&map.context, config, groups, service.waker())?;
+    let nodes = (0..map.topology.node_count()).map(NodeId);
+    let leaders = nodes.map(|node| map.topology.leader_of(node)).collect();
+    let leader = Leader::new(&map.context, config, groups, leaders, service.waker())?;
     let leader = Arc::new(leader);
     service.add(&leader);
     Ok(leader)

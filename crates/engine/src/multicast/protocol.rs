@@ -3,12 +3,13 @@
 use super::memory::Memory;
 use super::trial;
 use crate::EngineError;
+use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::MulticastError;
 use ferrorail_fabric::multicast::{self, Group, Payload};
 use ferrorail_multicast::wire::{self, WireError};
 use ferrorail_multicast::{
-    Config, Counters, Forward, MessageId, OpenError, Send, Session, Time, To,
+    Config, Counters, Failure, Forward, MessageId, OpenError, Send, Session, Time, To,
 };
 
 /// Datagrams taken from a rail before the others have their turn. Each says how many its source has sent on
@@ -33,16 +34,22 @@ pub(super) struct Protocol {
     pub due: Time,
     /// Why nothing more can be sent or received.
     failed: Option<MulticastError>,
+    /// The ranks whose ends of the protocol the members are.
+    leaders: Vec<Rank>,
     /// What the statistics know already.
     pub counted: Counters,
 }
 
 impl Protocol {
-    /// Takes part in `config`'s session through `groups`, one a rail.
+    /// Takes part in `config`'s session, whose members are the `leaders`, through `groups`, one a rail.
     ///
     /// # Errors
     /// If the settings do not fit each other.
-    pub fn new(config: Config, groups: Vec<Box<dyn Group>>) -> Result<Self, EngineError> {
+    pub fn new(
+        config: Config,
+        groups: Vec<Box<dyn Group>>,
+        leaders: Vec<Rank>,
+    ) -> Result<Self, EngineError> {
         let memory = Memory::new(&config);
         let session =
             Session::new(config).map_err(|error| EngineError::Internal(error.to_string()))?;
@@ -52,6 +59,7 @@ impl Protocol {
             memory,
             due: NOW,
             failed: None,
+            leaders,
             counted: Counters::default(),
         })
     }
@@ -107,6 +115,13 @@ impl Protocol {
         let reason = match (&self.failed, self.session.failure()) {
             (None, None) => return Ok(()),
             (Some(failed), _) => failed.to_string(),
+            (None, Some(Failure::Mismatch { .. })) => {
+                return Err(EngineError::Mismatch { rank: None });
+            }
+            (None, Some(Failure::GaveUp { member })) => {
+                let rank = self.leaders[member as usize];
+                return Err(EngineError::PeerGaveUp { rank });
+            }
             (None, Some(failure)) => failure.to_string(),
         };
         Err(EngineError::Multicast { reason })
@@ -326,7 +341,7 @@ mod tests {
             rails: 2,
             ..Config::new(1, 2, 0)
         };
-        let mut protocol = Protocol::new(config, seats.collect()).unwrap();
+        let mut protocol = Protocol::new(config, seats.collect(), vec![Rank(0), Rank(1)]).unwrap();
         let mut memory = [0; 64];
         let mut sent = |now| {
             for rail in &rails {

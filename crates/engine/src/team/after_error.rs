@@ -93,6 +93,9 @@ impl Team {
             true => resumption.fail(call, place),
             false => resumption.give_up(place),
         });
+        if let Some(leader) = self.map.multicast_leader() {
+            leader.give_up();
+        }
         if self.map.rails.is_some() {
             // Connected ones may wait in an exchange, too, for what this rank would have registered, or agreed to.
             let far = |&rank: &Rank| !self.map.topology.same_node(rank, self.map.rank);

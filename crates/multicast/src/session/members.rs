@@ -53,7 +53,20 @@ pub(super) struct Members {
     measured: bool,
     query_at: Option<Time>,
     query_next: u32,
+    gone: Option<Gone>,
 }
+
+/// A member that gave up.
+#[derive(Clone, Copy, Debug)]
+struct Gone {
+    member: u32,
+    /// While this member waits for something: how far everything is, and since when.
+    blocked: Option<([u64; 3], Time)>,
+}
+
+/// So many of the longest intervals without progress end the wait for others once a member gave up. What was sent
+/// before that still comes.
+const PATIENCE: u64 = 2;
 
 impl Members {
     pub fn new(config: &Config) -> Self {
@@ -64,6 +77,7 @@ impl Members {
             measured: false,
             query_at: None,
             query_next: 0,
+            gone: None,
         }
     }
 
@@ -89,6 +103,68 @@ impl Session {
         let mut alive = self.header(Kind::Alive, 0);
         alive.echo = header.timestamp;
         self.post(To::Member(header.sender), alive);
+    }
+
+    /// This member had an error elsewhere: the others are told, who may wait for it.
+    pub fn give_up(&mut self, now: Time) {
+        self.advance_clock(now);
+        let member = self.config.me;
+        self.fail(Failure::GaveUp { member });
+    }
+
+    /// The session cannot go on, nor can the others' without this member.
+    pub(super) fn fail(&mut self, failure: Failure) {
+        if self.failure.is_none() {
+            self.failure = Some(failure);
+            self.say_gave_up(To::All);
+        }
+    }
+
+    pub(super) fn say_gave_up(&mut self, to: To) {
+        let gave_up = self.header(Kind::GaveUp, 0);
+        self.post(to, gave_up);
+    }
+
+    pub(super) fn on_gave_up(&mut self, member: u32) {
+        let blocked = None;
+        self.members.gone.get_or_insert(Gone { member, blocked });
+    }
+
+    fn patience(&self) -> u64 {
+        self.config.timers.longest.saturating_mul(PATIENCE)
+    }
+
+    /// When the wait for others ends, if a member gave up.
+    pub(super) fn patience_due(&self) -> Option<Time> {
+        let gone = self.members.gone.filter(|_| self.failure.is_none())?;
+        let since = gone.blocked.map_or(self.now, |(_, since)| since);
+        self.awaited().map(|_| since.after(self.patience()))
+    }
+
+    /// Fails where this member waits, and nothing comes any more as another one gave up.
+    pub(super) fn watch_gone(&mut self) {
+        let Some(mut gone) = self.members.gone.filter(|_| self.failure.is_none()) else {
+            return;
+        };
+        let progress = self.progress();
+        let (before, waits) = (gone.blocked, self.awaited().is_some());
+        gone.blocked = waits.then_some(match before {
+            Some((same, since)) if same == progress => (same, since),
+            _ => (progress, self.now),
+        });
+        self.members.gone = Some(gone);
+        let late = |(_, since): ([u64; 3], Time)| self.now.since(since) >= self.patience();
+        if gone.blocked.is_some_and(late) {
+            self.fail(Failure::GaveUp {
+                member: gone.member,
+            });
+        }
+    }
+
+    /// How far everything is. As long as that changes, nobody is to blame.
+    fn progress(&self) -> [u64; 3] {
+        let own = self.messages.watermarks();
+        [own.stored, self.known.stored, self.known.completed]
     }
 
     /// Whom this member cannot go on without: one source, or any other member.
@@ -125,9 +201,7 @@ impl Session {
             self.members.blocked = None;
             return;
         };
-        // As long as anything goes on, nobody is to blame.
-        let own = self.messages.watermarks();
-        let progress = [own.stored, self.known.stored, self.known.completed];
+        let progress = self.progress();
         let since = match self.members.blocked {
             Some((to, before, since)) if (to, before) == (awaited, progress) => since,
             _ => self.now,
@@ -148,7 +222,7 @@ impl Session {
             .max(since);
         let silent = self.now.since(heard);
         if silent > timeout {
-            self.failure = Some(Failure::Unresponsive { member });
+            self.fail(Failure::Unresponsive { member });
         } else if silent > timeout / 4 {
             let query = self.header(Kind::Query, flags::ANSWER);
             self.post(To::Member(member), query);

@@ -1,6 +1,6 @@
 //! Datagrams that come.
 
-use super::{Failure, MessageId, Session};
+use super::{Failure, MessageId, Session, To};
 use crate::config::Time;
 use crate::wire::{Header, Kind, flags};
 
@@ -69,6 +69,11 @@ impl Session {
             Kind::Heard => self.on_heard(header),
             Kind::Query => self.on_query(header),
             Kind::Alive => {}
+            Kind::GaveUp => self.on_gave_up(header.source),
+        }
+        // What told it may have been lost.
+        if self.failure.is_some() && header.kind != Kind::GaveUp {
+            self.say_gave_up(To::Member(header.source));
         }
         if header.has(flags::RELAY) && (fresh || header.has(flags::AGAIN)) {
             received.forward = self.forward(header);
@@ -196,8 +201,7 @@ impl Session {
         });
         if opened && !agrees {
             let (message, member) = (header.message, header.source);
-            self.failure
-                .get_or_insert(Failure::Mismatch { message, member });
+            self.fail(Failure::Mismatch { message, member });
         }
         if !possible || !agrees {
             self.counters.ignored += 1;
