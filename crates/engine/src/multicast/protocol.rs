@@ -32,6 +32,8 @@ pub(super) struct Protocol {
     pub memory: Memory,
     /// When the session has something to do, unless a datagram comes earlier.
     pub due: Time,
+    /// Rails whose devices have failed, a bit each.
+    lost: u8,
     /// Why nothing more can be sent or received.
     failed: Option<MulticastError>,
     /// The ranks whose ends of the protocol the members are.
@@ -58,6 +60,7 @@ impl Protocol {
             groups,
             memory,
             due: NOW,
+            lost: 0,
             failed: None,
             leaders,
             counted: Counters::default(),
@@ -146,7 +149,7 @@ impl Protocol {
         for _ in 0..TURNS_MAX {
             let mut any = false;
             for rail in 0..self.groups.len() {
-                any |= self.receive(rail, now)?;
+                any |= !self.is_lost(rail) && self.receive(rail, now)?;
             }
             moved |= any;
             if !any {
@@ -174,10 +177,38 @@ impl Protocol {
         Ok(moved)
     }
 
+    fn is_lost(&self, rail: usize) -> bool {
+        self.lost >> rail & 1 != 0
+    }
+
+    /// Leaves a rail whose device failed, unless it is the last: what was on its way there is asked for and comes on
+    /// the others.
+    #[cold]
+    fn lose(&mut self, rail: usize, error: MulticastError) -> Result<(), MulticastError> {
+        let lost = self.lost | 1 << rail;
+        let is_last = lost.count_ones() as usize == self.groups.len();
+        let is_device = matches!(error, MulticastError::Device { .. });
+        if is_last || !is_device || !self.session.config().reliable {
+            return Err(error);
+        }
+        tracing::warn!("{error}; other rails take over");
+        self.lost = lost;
+        self.session.rail_down(rail as u8, NOW);
+        self.due = NOW;
+        Ok(())
+    }
+
+    /// Groups on rails whose devices work.
+    pub fn working_groups(&mut self) -> impl Iterator<Item = &mut Box<dyn Group>> {
+        let lost = self.lost;
+        let rails = self.groups.iter_mut().enumerate();
+        rails.filter_map(move |(rail, group)| (lost >> rail & 1 == 0).then_some(group))
+    }
+
     /// Has the session leave rails whose ports are down, and come back to those that are up again.
     fn heed_devices(&mut self, now: Time) {
         for (rail, group) in self.groups.iter().enumerate() {
-            match group.is_port_down() {
+            match self.is_lost(rail) || group.is_port_down() {
                 true => self.session.rail_down(rail as u8, now),
                 false => self.session.rail_up(rail as u8, now),
             }
@@ -209,11 +240,14 @@ impl Protocol {
             // Another group's, whose address is the same.
             Err(WireError::Foreign) => {}
         };
-        let count = groups[rail].poll(POLL_MAX, &mut each)?;
+        let polled = groups[rail].poll(POLL_MAX, &mut each);
         for (forward, payload) in forwards {
             self.forward(&forward, &payload)?;
         }
-        Ok(count > 0)
+        match polled {
+            Ok(count) => Ok(count > 0),
+            Err(error) => self.lose(rail, error).map(|()| false),
+        }
     }
 
     /// Passes a datagram on. What the device has no room for is asked for by those who lack it.
@@ -246,6 +280,7 @@ impl Protocol {
         self.post(send.to, send.rail, &send.header, bytes)
     }
 
+    /// Sends a datagram, which a rail that is lost loses like any other.
     fn post(
         &mut self,
         to: To,
@@ -253,115 +288,34 @@ impl Protocol {
         header: &wire::Header,
         payload: &[u8],
     ) -> Result<(), MulticastError> {
+        let index = usize::from(rail);
+        if self.is_lost(index) {
+            return Ok(());
+        }
         let wire = wire::encode(header, payload, self.session.config().checksum);
         let to = match to {
             To::All => multicast::To::All,
             To::Member(member) => multicast::To::Member(member),
         };
-        let group = &mut self.groups[usize::from(rail)];
-        let mut send = || {
+        let group = &mut self.groups[index];
+        let send = |group: &mut Box<dyn Group>| {
             // SAFETY: the payload is copied before the call returns.
             unsafe { group.send(to, &wire, Payload::Copied(payload)) }
         };
-        match send() {
+        let sent = match send(group) {
             // Not `done => return done`: reading the result as a whole would wait until the stores of the
             // datagram, which came before, have left the processor.
             Ok(()) => return Ok(()),
-            Err(MulticastError::WouldBlock) => {}
-            Err(error) => return Err(error),
+            Err(MulticastError::WouldBlock) => group.pending_sends().and_then(|_| send(group)),
+            Err(error) => Err(error),
+        };
+        match sent {
+            Err(MulticastError::WouldBlock) => Err(MulticastError::WouldBlock),
+            Err(error) => self.lose(index, error),
+            Ok(()) => Ok(()),
         }
-        self.groups[usize::from(rail)].pending_sends()?;
-        let group = &mut self.groups[usize::from(rail)];
-        // SAFETY: as above.
-        unsafe { group.send(to, &wire, Payload::Copied(payload)) }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use ferrorail_base::sync::Mutex;
-    use ferrorail_fabric::multicast::DatagramLimits;
-    use std::sync::Arc;
-
-    /// A rail: whether its port is down, and datagrams with a payload sent on it.
-    type Rail = Arc<Mutex<(bool, usize)>>;
-
-    struct Seat(Rail);
-
-    impl Group for Seat {
-        fn limits(&self) -> DatagramLimits {
-            DatagramLimits {
-                bytes: 4096,
-                depth: 64,
-                sends: 64,
-            }
-        }
-
-        fn address(&self) -> Vec<u8> {
-            Vec::new()
-        }
-
-        fn set_members(&mut self, _: u32, _: &[Vec<u8>]) -> Result<(), MulticastError> {
-            Ok(())
-        }
-
-        unsafe fn send(
-            &mut self,
-            _: multicast::To,
-            _: &[u8],
-            payload: Payload<'_>,
-        ) -> Result<(), MulticastError> {
-            if let Payload::Copied([_, ..]) = payload {
-                self.0.lock().1 += 1;
-            }
-            Ok(())
-        }
-
-        fn pending_sends(&mut self) -> Result<usize, MulticastError> {
-            Ok(0)
-        }
-
-        fn poll(&mut self, _: usize, _: &mut dyn FnMut(&[u8])) -> Result<usize, MulticastError> {
-            Ok(0)
-        }
-
-        fn is_port_down(&self) -> bool {
-            self.0.lock().0
-        }
-    }
-
-    #[test]
-    fn a_rail_whose_port_is_down_carries_no_multicast() {
-        let rails: [Rail; 2] = Default::default();
-        let seats = rails
-            .iter()
-            .map(|rail| Box::new(Seat(Arc::clone(rail))) as Box<dyn Group>);
-        let config = Config {
-            rails: 2,
-            ..Config::new(1, 2, 0)
-        };
-        let mut protocol = Protocol::new(config, seats.collect(), vec![Rank(0), Rank(1)]).unwrap();
-        let mut memory = [0; 64];
-        let mut sent = |now| {
-            for rail in &rails {
-                rail.lock().1 = 0;
-            }
-            for time in [now, now + 1] {
-                let memory = MemoryRange::new(memory.as_mut_ptr(), memory.len());
-                // SAFETY: it outlives the protocol.
-                unsafe { protocol.open(0, memory, Time(time)) }
-                    .unwrap()
-                    .unwrap();
-                protocol.drive_now(Time(time));
-            }
-            rails.each_ref().map(|rail| rail.lock().1)
-        };
-        assert_eq!(sent(1_000), [1, 1]);
-        rails[0].lock().0 = true;
-        assert_eq!(sent(2_000), [0, 2]);
-        rails[0].lock().0 = false;
-        // Until a probe shows that all hear it again.
-        assert_eq!(sent(3_000), [0, 2]);
-    }
-}
+mod tests;

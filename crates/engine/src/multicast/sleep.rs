@@ -13,8 +13,7 @@ impl Leader {
     pub fn doze(&self, nap: Duration) {
         let mut protocol = self.protocol.lock();
         let descriptors = protocol
-            .groups
-            .iter_mut()
+            .working_groups()
             .map(|group| group.arm().ok().flatten());
         let Some(descriptors) = descriptors.collect::<Option<Vec<_>>>() else {
             drop(protocol);
