@@ -99,7 +99,8 @@ pub(crate) fn check_timeout(
 pub struct InHost(HostCall);
 
 impl InHost {
-    /// The call is called `name`.
+    /// The call is called `name`. In a function of its own, whose place on the stack is below the caller's.
+    #[inline(never)]
     pub fn enter(name: &'static str) -> Self {
         let at = (&raw const name).addr();
         let thread = THREAD.with(|own| ptr::from_ref(own).addr());
@@ -154,17 +155,20 @@ mod tests {
         String::from_utf8_lossy(&line[..length]).into_owned()
     }
 
+    #[inline(never)]
+    fn be_in_barrier() {
+        let _inner = InHost::enter("barrier");
+        assert_eq!(
+            described(),
+            "ferrorail[3] waits in the host MPI, in barrier\n"
+        );
+    }
+
     #[test]
     fn the_innermost_wait_is_told() {
         calls_that_are_over_are_told_no_more();
         let outer = InHost::enter("finalize");
-        {
-            let _inner = InHost::enter("barrier");
-            assert_eq!(
-                described(),
-                "ferrorail[3] waits in the host MPI, in barrier\n"
-            );
-        }
+        be_in_barrier();
         assert_eq!(
             described(),
             "ferrorail[3] waits in the host MPI, in finalize\n"
