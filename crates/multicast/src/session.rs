@@ -274,7 +274,7 @@ impl Session {
         reliable
             .chain(self.sync.due())
             .chain(self.members.due())
-            .chain(self.patience_due())
+            .chain(self.gone_due())
             .min()
     }
 

@@ -66,7 +66,7 @@ struct Gone {
 
 /// So many of the longest intervals without progress end the wait for others once a member gave up. What was sent
 /// before that still comes.
-const PATIENCE: u64 = 2;
+const GONE_WAIT: u64 = 2;
 
 impl Members {
     pub fn new(config: &Config) -> Self {
@@ -130,15 +130,15 @@ impl Session {
         self.members.gone.get_or_insert(Gone { member, blocked });
     }
 
-    fn patience(&self) -> u64 {
-        self.config.timers.longest.saturating_mul(PATIENCE)
+    fn gone_wait(&self) -> u64 {
+        self.config.timers.longest.saturating_mul(GONE_WAIT)
     }
 
     /// When the wait for others ends, if a member gave up.
-    pub(super) fn patience_due(&self) -> Option<Time> {
+    pub(super) fn gone_due(&self) -> Option<Time> {
         let gone = self.members.gone.filter(|_| self.failure.is_none())?;
         let since = gone.blocked.map_or(self.now, |(_, since)| since);
-        self.awaited().map(|_| since.after(self.patience()))
+        self.awaited().map(|_| since.after(self.gone_wait()))
     }
 
     /// Fails where this member waits, and nothing comes any more as another one gave up.
@@ -153,7 +153,7 @@ impl Session {
             _ => (progress, self.now),
         });
         self.members.gone = Some(gone);
-        let late = |(_, since): ([u64; 3], Time)| self.now.since(since) >= self.patience();
+        let late = |(_, since): ([u64; 3], Time)| self.now.since(since) >= self.gone_wait();
         if gone.blocked.is_some_and(late) {
             self.fail(Failure::GaveUp {
                 member: gone.member,
