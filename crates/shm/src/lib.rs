@@ -62,6 +62,7 @@ pub use node::NodeSegment;
 pub use process::{cores_of, host_name, is_alive, process_id};
 #[cfg(not(loom))]
 pub use segment::address_space::is_limited as is_address_space_limited;
+#[cfg(not(loom))]
 pub use segment::{AtomicCell, Segment, SegmentHandle, ShmError, largest as largest_segment};
 #[cfg(not(loom))]
 pub use thread::spawn_quietly;
