@@ -198,8 +198,9 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     dynamic();
 #ifdef OPEN_MPI
-    /* Alone it takes such a gap for memory that is not attached. */
-    if (getenv("LD_PRELOAD") != NULL)
+    /* It takes such a gap for memory that is not attached: alone, and where windows are its own. */
+    const char *cma = getenv("FERRORAIL_CMA");
+    if (getenv("LD_PRELOAD") != NULL && (cma == NULL || strcmp(cma, "off") != 0))
 #endif
         gap();
     requests();
