@@ -5,7 +5,8 @@
  * odd_process space MB: so much address space is left after MPI_Init, of which some has to stay
  * odd_process set RANK NAME=VALUE: one rank has another setting
  * odd_process apart: nobody may reach the memory of rank 1 any more, after the first call
- * odd_process closed: standard output and error are closed after MPI_Init, and a thread writes there all the same */
+ * odd_process closed: standard output and error are closed after MPI_Init, and a thread writes there all the same. Open MPI
+ * opens files of its own under these numbers */
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <mpi.h>
