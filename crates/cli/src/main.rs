@@ -9,6 +9,7 @@ mod explain;
 mod info;
 mod library;
 mod mpi;
+mod program;
 mod run;
 mod value;
 

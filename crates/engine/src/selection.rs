@@ -87,12 +87,9 @@ impl Selector<'_> {
         let limits = rules.filter(|rule| rule.collective == of);
         let percents: Vec<u32> = limits
             .flat_map(|rule| {
-                [
-                    rule.attach_percent.min,
-                    rule.attach_percent.max.map(|max| max.saturating_add(1)),
-                ]
+                let behind = rule.attach_percent.max.map(|max| max.saturating_add(1));
+                rule.attach_percent.min.into_iter().chain(behind)
             })
-            .flatten()
             .map(|percent| percent.min(NOT_MEASURED.into()) as u32)
             .chain([0])
             .collect();

@@ -3,6 +3,7 @@
 mod interposable;
 
 use crate::library;
+use crate::program::Program;
 use anyhow::{Context, Result, bail};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -20,22 +21,15 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// preload library is missing.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Program to run, searched in PATH, and its arguments
-    // In one list: of two, the first argument of the program would be looked at before it is taken, and `--help` answered.
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "PROGRAM"
-    )]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    program: Program,
 }
 
 /// Replaces this process; returns only if that fails.
 pub fn main(args: &Args) -> Result<ExitCode> {
     let library = library::find()?;
     let preload = prepend(&library, env::var_os(PRELOAD).as_deref())?;
-    let (name, arguments) = args.command.split_first().context("no program")?;
+    let (name, arguments) = args.program.command.split_first().context("no program")?;
     let Some(program) = locate(name) else {
         ferrorail_base::complain(format_args!(
             "ferrorail exec: {}: no such program",

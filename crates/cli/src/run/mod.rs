@@ -5,12 +5,12 @@ mod ranks;
 mod signals;
 mod supervisor;
 
+use crate::program::Program;
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 use ferrorail_base::config::{self, Kind};
 use ferrorail_bootstrap::Rendezvous;
 use ranks::Ranks;
-use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 use supervisor::{Limits, Supervisor};
@@ -44,14 +44,8 @@ pub struct Args {
     /// Put the rank in front of every line of output
     #[arg(long)]
     tag: bool,
-    /// Program and its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "PROGRAM"
-    )]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    program: Program,
 }
 
 /// Starts the ranks, watches over them and returns the first failure's exit code.
@@ -61,11 +55,16 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let signals = signals::Signals::take().context("cannot receive signals")?;
     let rendezvous = Rendezvous::start(args.ranks).context("cannot open the rendezvous socket")?;
     let mut ranks = Ranks::new(args.tag);
-    let started = ranks.start(args.ranks, &args.command, &args.variables(), &rendezvous);
+    let started = ranks.start(
+        args.ranks,
+        &args.program.command,
+        &args.variables(),
+        &rendezvous,
+    );
     if let Err(error) = started {
         ferrorail_base::complain(format_args!(
             "ferrorail run: {}: {error}",
-            args.command[0].display()
+            args.program.command[0].display()
         ));
         ranks.kill_all();
         let code = match error.kind() {
