@@ -22,6 +22,7 @@
 //! * `parked`: teams of freed communicators, for others of the same ranks;
 //! * `handle_cache`: what a thread remembers of the communicators and windows it used last;
 //! * `progress`: keeping the host going while a rank waits in here;
+//! * `caller`: whose calls of `PMPI_*` are taken;
 //! * `next`: the library behind this one, which gets every call that is not accelerated;
 //! * `error`, `panic_guard`, `logging`.
 //!
@@ -37,11 +38,23 @@
 //! data that differ between ranks are `MPI_ERR_TRUNCATE` at a rank that notices; how the communicator
 //! goes on then says `docs/design/0053-going-on-after-an-error.md`.
 
+#![cfg_attr(
+    test,
+    allow(
+        dead_code,
+        unused_imports,
+        unused_macros,
+        reason = "a test program has no `exports`, from where all is used"
+    )
+)]
+
+mod caller;
 mod collective;
 mod comm_settings;
 mod datatype;
 mod device;
 mod error;
+#[cfg(not(test))]
 mod exports;
 mod handle_cache;
 mod lifetime;

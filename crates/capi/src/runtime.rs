@@ -32,7 +32,7 @@ fn discover() -> Option<&'static Runtime> {
     match Host::of_program() {
         Ok(host) => {
             if let Some(mapping) = host.mapping() {
-                crate::exports::leave_alone(&mapping);
+                crate::caller::leave_alone(&mapping);
             }
             Some(RUNTIME.get_or_init(|| Runtime::new(host)))
         }

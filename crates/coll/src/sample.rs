@@ -1,20 +1,13 @@
-//! How much the exhaustive tests take: all with TEST_EXTENT=all, as in `scripts/test full`.
+//! How much the exhaustive tests take.
+
+use ferrorail_test_extent::{drawn, takes_all};
 
 /// Teams of up to this many ranks are tested in every size.
 const SMALL: u32 = 12;
 
-fn variable(name: &str) -> String {
-    std::env::var(name).unwrap_or_default()
-}
-
-fn takes_all() -> bool {
-    variable("TEST_EXTENT") == "all"
-}
-
 /// All sizes from 1 to `SMALL` and `last`, and of those between a quarter, which RANDOM_SEED draws.
 pub fn sizes(last: u32) -> impl Iterator<Item = u32> {
-    let all = takes_all();
-    let drawn = variable("RANDOM_SEED").parse().unwrap_or(0) % 4;
+    let (all, drawn) = (takes_all(), drawn(4) as u32);
     (1..=last).filter(move |&size| all || size <= SMALL || size == last || size % 4 == drawn)
 }
 

@@ -57,6 +57,9 @@ mod tag;
 mod team;
 mod window;
 
+#[cfg(test)]
+mod tests;
+
 /// What measurements work with that need no team: rails, and memory shared inside a node.
 pub mod raw {
     pub use ferrorail_fabric::{

@@ -3,8 +3,9 @@
 
 mod simulator;
 
+use ferrorail_test_extent::takes_all;
 use simulator::World;
-use simulator::histories::{run, steady, takes_all};
+use simulator::histories::{run, steady};
 
 /// Virtual nanoseconds of one broadcast in a loop, at the source.
 fn per_broadcast(world: &World) -> u64 {

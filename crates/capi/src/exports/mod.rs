@@ -5,7 +5,6 @@
 //! bindings of the hosts, call `PMPI_*`. Fortran therefore needs no entry of its own, but where no
 //! binding passes through C (`fortran.rs`).
 
-mod caller;
 mod collective;
 mod communicator;
 mod fortran;
@@ -15,8 +14,6 @@ mod narrow;
 mod pmix;
 mod statistics;
 mod window;
-
-pub use caller::leave_alone;
 
 /// Defines `MPI_*` and `PMPI_*` of one function, through which an exception of the program's error handler may pass. In its
 /// body, `$forward` calls the next library's
@@ -53,7 +50,7 @@ macro_rules! export {
                     NEXT, ($($arg => $ty),*) -> libc::c_int, else $missing
                 )
             }
-            $crate::exports::caller::by_caller!(
+            $crate::caller::by_caller!(
                 concat!("P", stringify!($name)), taken, passed
             );
         };

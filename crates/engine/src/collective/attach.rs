@@ -237,26 +237,9 @@ fn both_ways(map: &Map, call: &Call<'_>) -> [Plan; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Context, NoHost, Team};
+    use crate::tests::ranks::on_ranks;
     use ferrorail_base::config::Settings;
-    use ferrorail_bootstrap::InProcess;
     use ferrorail_coll::Protocol;
-
-    /// Has each rank of a team of two with `settings` do `body`.
-    fn on_two_ranks(settings: Settings, body: impl Fn(&Team) + Sync) {
-        let context = Context::new(settings, Box::new(NoHost));
-        std::thread::scope(|scope| {
-            for oob in InProcess::world(2) {
-                let (context, body) = (&context, &body);
-                scope.spawn(move || {
-                    let team = Team::create(context, context.settings(), Box::new(oob));
-                    let team = team.expect("a team");
-                    body(&team);
-                    team.free();
-                });
-            }
-        });
-    }
 
     #[test]
     fn what_is_timed_goes_both_ways_whatever_is_forced() {
@@ -266,7 +249,7 @@ mod tests {
                 algorithm,
                 ..Settings::default()
             };
-            on_two_ranks(settings, |team| {
+            on_ranks(2, &settings, |team| {
                 let none = Even::NONE;
                 let call = Call::new(Collective::Alltoall, none, none, TRIAL_BYTES).general();
                 let ways = both_ways(&team.map, &call).map(|plan| plan.protocol);
@@ -281,11 +264,11 @@ mod tests {
             scratch_bytes,
             ..Settings::default()
         };
-        on_two_ranks(of(Some(8 << 10)), |team| keep(&team.map, 77));
-        on_two_ranks(of(Some(8 << 10)), |team| {
+        on_ranks(2, &of(Some(8 << 10)), |team| keep(&team.map, 77));
+        on_ranks(2, &of(Some(8 << 10)), |team| {
             assert_eq!(recent(&team.map), Some(77));
         });
-        on_two_ranks(of(Some(16 << 10)), |team| {
+        on_ranks(2, &of(Some(16 << 10)), |team| {
             assert_eq!(recent(&team.map), None);
         });
     }

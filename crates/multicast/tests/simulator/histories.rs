@@ -2,26 +2,6 @@
 
 use super::{Call, End, History, Random, World};
 use ferrorail_multicast::Checksum;
-use std::ops::Range;
-
-/// Whether tests take all that they could, as in `scripts/test full`.
-pub fn takes_all() -> bool {
-    variable("TEST_EXTENT") == "all"
-}
-
-fn variable(name: &str) -> String {
-    std::env::var(name).unwrap_or_default()
-}
-
-/// Of so many seeds a third, which RANDOM_SEED draws; all with TEST_EXTENT=all, as in `scripts/test full`.
-pub fn seeds(count: u64) -> Range<u64> {
-    if takes_all() {
-        return 0..count;
-    }
-    let third = count.div_ceil(3);
-    let first = third * (variable("RANDOM_SEED").parse().unwrap_or(0) % 3);
-    first..count.min(first + third)
-}
 
 /// Broadcasts of `bytes` from one source.
 pub fn steady(seed: u64, members: u32, messages: usize, bytes: usize) -> History {

@@ -1,11 +1,12 @@
-//! Teams and windows of ranks that are threads of one process. One program, as each takes its time to link.
+//! Teams and windows of ranks that are threads of one process. In the program of the unit tests, since the code of a
+//! team takes its time to compile.
 
 mod allgather;
 mod checked;
 mod connections;
 mod estimate;
 mod parked;
-mod ranks;
+pub mod ranks;
 mod reductions;
 mod report;
 mod rooted;

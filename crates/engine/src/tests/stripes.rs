@@ -1,10 +1,10 @@
 //! Striping policies: whatever the shares of the rails, results are right, and traffic follows them.
 
-use crate::ranks::{self, SHAPES, contents, on_ranks, settings, window};
+use super::ranks::{self, SHAPES, contents, on_ranks, settings, window};
+use crate::{Context, LockMode, RailCounters, Shape, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::config::{RailChoice, Settings, StripeChoice};
 use ferrorail_base::runs::Piece;
-use ferrorail_engine::{Context, LockMode, RailCounters, Shape, Team};
 use std::time::Duration;
 
 fn allgather(team: &Team, op: usize, bytes: usize) {

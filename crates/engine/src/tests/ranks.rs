@@ -1,11 +1,10 @@
 //! Ranks as threads of one process, with one context.
 
+use crate::{Context, EngineError, LockAlgorithm, Memory, NoHost, Team, Window, WindowSpec};
 use ferrorail_base::config::{DomainChoice, FabricChoice, RailChoice, Settings};
 use ferrorail_bootstrap::{InProcess, Oob};
 use ferrorail_coll::{Collective, algorithms};
-use ferrorail_engine::{
-    Context, EngineError, LockAlgorithm, Memory, NoHost, Team, Window, WindowSpec,
-};
+use ferrorail_test_extent::third;
 use std::fmt::Arguments;
 use std::sync::Arc;
 
@@ -109,10 +108,12 @@ const DOMAINS: [(u32, u32, u32); 7] = [
     (11, 5, 2),
 ];
 
-/// Teams of all [`SHAPES`], over two rails, with every algorithm of `collective`; and over domains of nodes.
+/// Teams of [`SHAPES`], over two rails, with every algorithm of `collective`; and over domains of nodes. Of the shapes
+/// of each algorithm a third, beginning elsewhere with each.
 pub fn settings_of(collective: Collective) -> Vec<(u32, Settings)> {
-    let mut all = Vec::new();
-    for algorithm in algorithms(collective) {
+    let mut chosen = Vec::new();
+    for (number, algorithm) in algorithms(collective).iter().enumerate() {
+        let mut all = Vec::new();
         let of = |node_size, name: &str| forced(settings(node_size, 2), collective.name(), name);
         let shapes = SHAPES.into_iter();
         all.extend(shapes.map(|(size, node_size)| (size, of(node_size, algorithm.name))));
@@ -129,8 +130,9 @@ pub fn settings_of(collective: Collective) -> Vec<(u32, Settings)> {
             });
             all.extend(shapes);
         }
+        chosen.extend(third(&all, number).cloned());
     }
-    all
+    chosen
 }
 
 /// Runs `body` on the teams of [`settings_of`] `collective`.

@@ -1,11 +1,11 @@
 //! Rails that refuse registrations: messages of the pairs concerned go in pieces, and are right. The
 //! ranks are threads of one process, so that chance says which of them is refused.
 
-use crate::ranks::{SHAPES, assert_same, contents, forced, on_ranks, settings};
+use super::ranks::{SHAPES, assert_same, contents, forced, on_ranks, settings};
+use crate::{Context, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::{Collective, Protocol, algorithms};
-use ferrorail_engine::{Context, Team};
 use std::sync::Arc;
 
 const SIZES: [usize; 3] = [1, 5000, 70_001];

@@ -1,11 +1,11 @@
 //! The reductions of many shapes, ranks being threads: kernels, and operations that do not commute
 //! on elements of odd sizes.
 
-use crate::ranks::{self, SHAPES, on_ranks, settings};
+use super::ranks::{self, SHAPES, on_ranks, settings};
+use crate::{Block, Combine, EngineError, LocalReduction, Order, Reducer, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::random::SplitMix64;
 use ferrorail_coll::Collective;
-use ferrorail_engine::{Block, Combine, EngineError, LocalReduction, Order, Reducer, Team};
 use ferrorail_reduce::{Number, Operator, kernel};
 
 /// Affine maps x -> a x + b of integers modulo 2^16, and a byte that counts how many were composed:

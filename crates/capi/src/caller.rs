@@ -34,8 +34,8 @@ macro_rules! by_caller {
                 "cmp rax, [rip + {length}]",
                 "jb {passed}",
                 "jmp {taken}",
-                start = sym $crate::exports::caller::START,
-                length = sym $crate::exports::caller::LENGTH,
+                start = sym $crate::caller::START,
+                length = sym $crate::caller::LENGTH,
                 passed = sym $passed,
                 taken = sym $taken,
             )
@@ -55,8 +55,8 @@ macro_rules! by_caller {
                 "b.lo 2f",
                 "b {taken}",
                 "2: b {passed}",
-                start = sym $crate::exports::caller::START,
-                length = sym $crate::exports::caller::LENGTH,
+                start = sym $crate::caller::START,
+                length = sym $crate::caller::LENGTH,
                 passed = sym $passed,
                 taken = sym $taken,
             )

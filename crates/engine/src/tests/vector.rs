@@ -1,11 +1,11 @@
 //! The vector forms on many shapes, ranks being threads: lengths from nothing to more than scratch
 //! holds, blocks in any order with gaps between, with and without zero-copy.
 
-use crate::ranks::{self, SHAPES, on_few_ranks, on_ranks, settings};
+use super::ranks::{self, SHAPES, on_few_ranks, on_ranks, settings};
+use crate::{Block, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::Collective;
-use ferrorail_engine::{Block, Team};
 
 const GAP: usize = 24;
 

@@ -1,15 +1,15 @@
 //! Barrier, broadcast, gather, scatter and all-to-all of many shapes, ranks being threads.
 
-use crate::ranks::{
+use super::ranks::{
     SHAPES, allgather, assert_same, contents, every_algorithm, forced, on_few_ranks, on_ranks,
     settings, settings_of,
 };
+use crate::Team;
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_base::random::SplitMix64;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::{Collective, algorithms};
-use ferrorail_engine::Team;
 
 const SIZES: [usize; 9] = [1, 8, 57, 1000, 1024, 5000, 40_000, 70_001, 300_000];
 

@@ -1,6 +1,6 @@
 //! What statistics print and write.
 
-use ferrorail_engine::{CallRow, Report};
+use crate::{CallRow, Report};
 
 fn row(algorithm: &str, nodes: u32) -> CallRow {
     CallRow {

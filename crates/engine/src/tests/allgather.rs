@@ -1,10 +1,10 @@
 //! All-gathers of many shapes, with the ranks as threads of this process.
 
-use crate::ranks::{assert_same, contents, every_algorithm, on_ranks, settings};
+use super::ranks::{assert_same, contents, every_algorithm, on_ranks, settings};
+use crate::Team;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::Collective;
-use ferrorail_engine::Team;
 
 /// One all-gather of `bytes` bytes, checked byte by byte; nothing around the result is touched.
 fn check(team: &Team, op: usize, bytes: usize, in_place: bool) {
