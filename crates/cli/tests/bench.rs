@@ -268,6 +268,10 @@ fn mistakes_are_named_before_anything_is_measured() {
     ] {
         expect(stand_in.bench_of("mpirun.mpich", args), line);
     }
+    let json = stand_in.file("none.json");
+    let args = format!("bcast --root 2 --json {json}");
+    expect(stand_in.bench_of("mpirun.mpich", &args), "--root 2");
+    assert!(!std::path::Path::new(&json).exists());
     let mut bench = stand_in.bench("mpirun.mpich", "");
     bench.env("FERRORAIL_LIBRARY", "/no/libferrorail.so");
     expect(

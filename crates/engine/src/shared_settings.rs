@@ -98,21 +98,23 @@ impl SharedSettings {
 /// What is wrong with the file that `FERRORAIL_TUNING` names.
 pub fn tuning_problem(settings: &Settings) -> Option<Problem> {
     let path = settings.tuning.as_ref()?;
-    let (name, value) = ("FERRORAIL_TUNING", path.display().to_string());
-    let error = Tuning::of(settings).table().err()?.to_string();
-    // Which says of itself whose it is.
-    let named = [format!("{name}={value}: "), format!("{name}: ")];
-    let hint = named.iter().find_map(|named| error.strip_prefix(named));
     Some(Problem {
-        name: name.into(),
-        hint: hint.unwrap_or(&error).to_owned(),
-        value,
+        name: "FERRORAIL_TUNING".into(),
+        value: path.display().to_string(),
+        hint: Tuning::of(settings).read()?.err()?,
     })
 }
 
-/// The text of the `FERRORAIL_TUNING` file, or why it cannot be read; `None` if none is named.
+/// The file that `FERRORAIL_TUNING` names, if it names one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tuning(Option<Result<String, String>>);
+pub(crate) struct Tuning(Option<TuningFile>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct TuningFile {
+    path: String,
+    /// What it says, or why it cannot be read.
+    text: Result<String, String>,
+}
 
 impl Tuning {
     /// Longest file that is read, so that its text can be sent at once.
@@ -126,16 +128,17 @@ impl Tuning {
             return Self(None);
         };
         let mut read = READ.lock();
-        let text = read.entry(path.clone()).or_insert_with(|| {
-            let told = |reason: String| format!("FERRORAIL_TUNING={}: {reason}", path.display());
-            read_text(path, Self::BYTES_MAX).map_err(told)
-        });
-        Self(Some(text.clone()))
+        let text = read.entry(path.clone());
+        let text = text.or_insert_with(|| read_text(path, Self::BYTES_MAX));
+        Self(Some(TuningFile {
+            path: path.display().to_string(),
+            text: text.clone(),
+        }))
     }
 
     /// Equal for equal texts.
     fn digest(&self) -> Option<u64> {
-        let text = match self.0.as_ref()? {
+        let text = match &self.0.as_ref()?.text {
             Ok(text) | Err(text) => text.as_bytes(),
         };
         // Fowler-Noll-Vo 1a: the same in every process.
@@ -145,13 +148,21 @@ impl Tuning {
 
     /// The table, if one is named.
     pub fn table(&self) -> Result<Option<Table>, EngineError> {
-        match &self.0 {
-            None => Ok(None),
-            Some(Err(reason)) => Err(EngineError::Tuning(reason.clone())),
-            Some(Ok(text)) => Table::from_json(text)
-                .map(Some)
-                .map_err(|error| EngineError::Tuning(format!("FERRORAIL_TUNING: {error}"))),
-        }
+        let read = self.0.as_ref().zip(self.read());
+        read.map(|(TuningFile { path, .. }, table)| {
+            table
+                .map_err(|reason| EngineError::Tuning(format!("FERRORAIL_TUNING={path}: {reason}")))
+        })
+        .transpose()
+    }
+
+    /// [`Tuning::table`], or what is wrong with the file.
+    fn read(&self) -> Option<Result<Table, String>> {
+        let text = self.0.as_ref()?.text.as_ref();
+        Some(
+            text.map_err(String::clone)
+                .and_then(|text| Table::from_json(text).map_err(|error| error.to_string())),
+        )
     }
 }
 
@@ -238,7 +249,13 @@ mod tests {
         let first = Tuning::of(&settings);
         std::fs::write(&path, "another text").expect("written");
         assert_eq!(Tuning::of(&settings), first);
-        assert!(first.digest().is_some() && first.table().is_err());
+        assert!(first.digest().is_some());
+        let named = format!("FERRORAIL_TUNING={}: ", path.display());
+        let why = first.table().err().expect("no table").to_string();
+        assert!(
+            why.contains(&named) && tuning_problem(&settings).is_some(),
+            "{why}"
+        );
         assert!(read_text(&path, 11).is_err_and(|why| why.contains("11 bytes")));
         assert_eq!(read_text(&path, 12).as_deref(), Ok("another text"));
         std::fs::remove_file(&path).expect("removed");

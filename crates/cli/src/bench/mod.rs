@@ -194,11 +194,16 @@ impl Args {
         others.iter().all(|other| !other)
     }
 
-    /// Opens the files to come, before anything is measured.
+    /// Whether the files to come can be written, before anything is measured; none is left that was not there.
     fn check_outputs(&self) -> Result<()> {
         for path in [&self.json, &self.plot, &self.tuning].into_iter().flatten() {
+            let is_new = !path.exists();
             let opened = File::options().append(true).create(true).open(path);
             opened.with_context(|| format!("cannot write {}", path.display()))?;
+            if is_new {
+                std::fs::remove_file(path)
+                    .with_context(|| format!("cannot remove {}", path.display()))?;
+            }
         }
         Ok(())
     }
