@@ -165,6 +165,12 @@ functions! {
     optional {
         // MPI 3.0; superseded by the `_c` forms, which older libraries lack.
         type_size_x = "PMPI_Type_size_x" (Datatype, *mut i64);
+        // MPI 3.0, section 5.12.
+        ibarrier = "PMPI_Ibarrier" (Comm, Out);
+        iallgather = "PMPI_Iallgather" (In, c_int, Datatype, Out, c_int, Datatype, Comm, Out);
+        iallgatherv = "PMPI_Iallgatherv"
+            (In, c_int, Datatype, Out, Ints, Ints, Datatype, Comm, Out);
+        iallreduce = "PMPI_Iallreduce" (In, Out, c_int, Datatype, Op, Comm, Out);
         // MPI 4.0, sections 5.1.13 and 5.2.
         type_get_envelope_c = "PMPI_Type_get_envelope_c"
             (Datatype, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int);

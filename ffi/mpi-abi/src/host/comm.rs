@@ -319,14 +319,4 @@ impl Host {
         // SAFETY: any class may be reported on a live communicator.
         unsafe { (self.functions.comm_call_errhandler)(comm, class) };
     }
-
-    /// `MPI_Barrier`.
-    ///
-    /// # Errors
-    /// The library's, after its error handler.
-    pub fn barrier(&self, comm: Comm) -> Result<(), MpiError> {
-        // SAFETY: no memory is passed.
-        let code = unsafe { (self.functions.barrier)(comm) };
-        self.check("MPI_Barrier", code)
-    }
 }

@@ -80,8 +80,17 @@ impl Host {
         let (count, byte) = (c_len(mine.len()), self.predefined.byte);
         let (from, to) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
         // SAFETY: both buffers are live; `all` holds one block for each rank, as the caller sized it.
-        let code = unsafe { (self.functions.allgather)(from, count, byte, to, count, byte, comm) };
-        self.check("MPI_Allgather", code)
+        unsafe {
+            match self.giving_way(self.functions.iallgather) {
+                Some(start) => self.give_way("MPI_Iallgather", |request| {
+                    start(from, count, byte, to, count, byte, comm, request)
+                }),
+                None => {
+                    let code = (self.functions.allgather)(from, count, byte, to, count, byte, comm);
+                    self.check("MPI_Allgather", code)
+                }
+            }
+        }
     }
 
     /// Everybody's `mine` one after another; `counts[i]` is the length of rank `i`'s. Collective.
@@ -114,20 +123,21 @@ impl Host {
             true => lengths.as_ptr().cast(),
             false => mine.as_ptr().cast(),
         };
+        let (count, to) = (c_len(mine.len()), all.as_mut_ptr().cast());
+        let (lengths, offsets) = (lengths.as_ptr(), offsets.as_ptr());
         // SAFETY: `all` is as long as the sum of the counts; all arrays have one entry per rank.
-        let code = unsafe {
-            (self.functions.allgatherv)(
-                from,
-                c_len(mine.len()),
-                byte,
-                all.as_mut_ptr().cast(),
-                lengths.as_ptr(),
-                offsets.as_ptr(),
-                byte,
-                comm,
-            )
-        };
-        self.check("MPI_Allgatherv", code)?;
+        unsafe {
+            match self.giving_way(self.functions.iallgatherv) {
+                Some(start) => self.give_way("MPI_Iallgatherv", |request| {
+                    start(from, count, byte, to, lengths, offsets, byte, comm, request)
+                })?,
+                None => {
+                    let gather = self.functions.allgatherv;
+                    let code = gather(from, count, byte, to, lengths, offsets, byte, comm);
+                    self.check("MPI_Allgatherv", code)?;
+                }
+            }
+        }
         Ok(all)
     }
 
@@ -150,19 +160,55 @@ impl Host {
         comm: Comm,
     ) -> Result<[c_int; N], MpiError> {
         let mut least = [0; N];
+        let (from, to) = (mine.as_ptr().cast(), least.as_mut_ptr().cast());
+        let (count, int, min) = (N as c_int, self.predefined.int, self.predefined.op_min);
         // SAFETY: both arrays are live.
-        let code = unsafe {
-            (self.functions.allreduce)(
-                mine.as_ptr().cast(),
-                least.as_mut_ptr().cast(),
-                N as c_int,
-                self.predefined.int,
-                self.predefined.op_min,
-                comm,
-            )
-        };
-        self.check("MPI_Allreduce", code)?;
+        unsafe {
+            match self.giving_way(self.functions.iallreduce) {
+                Some(start) => self.give_way("MPI_Iallreduce", |request| {
+                    start(from, to, count, int, min, comm, request)
+                })?,
+                None => {
+                    let code = (self.functions.allreduce)(from, to, count, int, min, comm);
+                    self.check("MPI_Allreduce", code)?;
+                }
+            }
+        }
         Ok(least)
+    }
+
+    /// `MPI_Barrier`.
+    ///
+    /// # Errors
+    /// The library's, after its error handler.
+    pub fn barrier(&self, comm: Comm) -> Result<(), MpiError> {
+        // SAFETY: no memory is passed.
+        unsafe {
+            match self.giving_way(self.functions.ibarrier) {
+                Some(start) => self.give_way("MPI_Ibarrier", |request| start(comm, request)),
+                None => self.check("MPI_Barrier", (self.functions.barrier)(comm)),
+            }
+        }
+    }
+
+    /// The form of a collective that does not block, where the one that does keeps its core from the ranks that it waits for:
+    /// MPICH and what is made of it poll without a pause, Open MPI gives way. The same on all ranks, which run one library.
+    fn giving_way<F>(&self, nonblocking: Option<F>) -> Option<F> {
+        nonblocking.filter(|_| self.kind != AbiKind::OpenMpi)
+    }
+
+    /// Runs a collective, of the library's `function`, that `start` starts: other processes have the core between two looks.
+    fn give_way(
+        &self,
+        function: &'static str,
+        start: impl FnOnce(*mut c_void) -> c_int,
+    ) -> Result<(), MpiError> {
+        let mut request = RequestList::with_capacity(self.kind, 1);
+        self.check(function, start(request.push()))?;
+        while !self.test_all(&mut request)? {
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 
     /// Starts sending `bytes` to `peer`, adding the request to `requests`.
