@@ -72,6 +72,7 @@ impl<'a> BlockingWait<'a> {
     pub fn resting(mut self) -> Self {
         self.waiter = Waiter::new(&WaitPolicy {
             spin: 0,
+            spin_crowded: 0,
             yields: REST_AFTER,
             sleep: REST,
             nap_share: REST_SHARE,

@@ -17,6 +17,8 @@
 #[cfg(not(loom))]
 mod cores;
 #[cfg(not(loom))]
+mod crowd;
+#[cfg(not(loom))]
 mod descriptors;
 mod doorbell;
 #[cfg_attr(loom, path = "futex_loom.rs")]

@@ -9,6 +9,9 @@ pub struct WaitPolicy {
     pub spin: u32,
     /// Polls before a yield where ranks share cores and nobody else on this one can go on ([`Cores`](super::Cores)).
     pub spin_idle: u32,
+    /// Polls at most before sleeping, without a yield, while other programs use the cores of ranks that have one each
+    /// ([`crowd`](super::crowd)); 0 where who waits does not look for such programs.
+    pub spin_crowded: u32,
     /// How long to poll with yields before sleeping. Where ranks outnumber cores, a yield hands the
     /// core to a rank that has work, while a sleep costs two context switches and a timer: with 8
     /// ranks on 2 cores sleeping early makes every operation slower.
@@ -33,6 +36,9 @@ pub struct WaitPolicy {
 pub(super) const SPINS: u32 = 200;
 /// Polls of a rank whose core nobody else can use: they take about as long as the two switches that they may save.
 const SPINS_IDLE: u32 = 50;
+/// 100 to 200 us: about as long as the work between two calls of most programs differs between ranks, and a small part of
+/// a time slice.
+const SPINS_CROWDED: u32 = 3000;
 const YIELDS: Duration = Duration::from_millis(1);
 const POKE_EVERY: u32 = 32;
 /// A rank that waits for a second wakes some 300 times, which takes 5 to 8 ms of a core; with sleeps of 1 ms, 20 ms.
@@ -43,13 +49,14 @@ impl WaitPolicy {
     /// The policy for `local_ranks` ranks that share `cores` cores ([`cores_of`](crate::cores_of)
     /// counts them); `spin` is the user's `FERRORAIL_SPIN`, `None` for automatic.
     pub fn for_host(local_ranks: u32, cores: u32, spin: Option<u32>) -> Self {
-        let (automatic, idle) = match local_ranks > cores {
-            true => (0, SPINS_IDLE),
-            false => (SPINS, 0),
+        let (automatic, idle, crowded) = match local_ranks > cores {
+            true => (0, SPINS_IDLE, 0),
+            false => (SPINS, 0, SPINS_CROWDED),
         };
         Self {
             spin: spin.unwrap_or(automatic),
             spin_idle: if spin.is_some() { 0 } else { idle },
+            spin_crowded: if spin.is_some() { 0 } else { crowded },
             yields: YIELDS,
             poke_every: POKE_EVERY,
             sleep: SLEEP,

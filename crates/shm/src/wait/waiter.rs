@@ -1,5 +1,6 @@
 //! The waiting ladder: spin, yield, sleep, with the host's progress poked on the way.
 
+use super::crowd::CROWD;
 use super::policy::SPINS;
 use super::{Doorbell, Ticket, WaitPolicy};
 use ferrorail_base::sync::{assert_unlocked, spin_loop};
@@ -35,6 +36,8 @@ enum Rung<'a, 'b> {
 pub struct Waiter {
     policy: WaitPolicy,
     spins_left: u32,
+    /// Polls instead of yields where other programs use the core; 0 where they do not.
+    spins_crowded: u32,
     /// Idle steps past spinning.
     steps: u32,
     /// When it looked at the clock last: for the first time when spinning ended, or had lasted long.
@@ -53,6 +56,7 @@ impl Waiter {
         Waiter {
             policy: *policy,
             spins_left: policy.spin,
+            spins_crowded: 0,
             steps: 0,
             looked: None,
             waited: Duration::ZERO,
@@ -140,9 +144,27 @@ impl Waiter {
 
     #[cold]
     fn idle_slowly(&mut self, (rung, yields): (Rung<'_, '_>, Duration), poke: &mut dyn FnMut()) {
+        let looks_around = self.policy.spin_crowded != 0;
+        if looks_around && self.steps == 0 {
+            if self.spins_crowded != 0 {
+                CROWD.spun_in_vain(self.spins_crowded);
+            } else if CROWD.is_here() {
+                self.spins_crowded = CROWD.spins(self.policy.spin_crowded);
+                self.spins_left = self.spins_crowded;
+                return;
+            }
+        }
+        let yields = match self.spins_crowded {
+            0 => yields,
+            _ => Duration::ZERO,
+        };
+        let give_way = || match looks_around {
+            true => CROWD.give_way(),
+            false => yield_core(),
+        };
         self.steps = self.steps.wrapping_add(1);
         if self.steps <= UNTIMED_YIELDS && !yields.is_zero() {
-            yield_core();
+            give_way();
             return;
         }
         self.looked.get_or_insert_with(Instant::now);
@@ -150,7 +172,7 @@ impl Waiter {
             if self.steps.is_multiple_of(self.policy.poke_every.max(1)) {
                 poke();
             }
-            yield_core();
+            give_way();
             self.look();
             return;
         }
@@ -210,169 +232,10 @@ fn poll(times: u32, arrived: impl Fn() -> bool) -> bool {
 }
 
 /// Lets another process have the core.
-fn yield_core() {
+pub(super) fn yield_core() {
     // Cannot fail on Linux.
     let _ = nix::sched::sched_yield();
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::policy::{NAP_SHARE, SLEEP};
-    use super::*;
-    use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
-
-    const HASTY: WaitPolicy = WaitPolicy {
-        spin: 3,
-        spin_idle: 0,
-        yields: Duration::from_micros(200),
-        poke_every: 4,
-        sleep: Duration::from_millis(1),
-        nap_share: NAP_SHARE,
-    };
-
-    #[test]
-    fn oversubscribed_ranks_do_not_spin() {
-        assert_eq!(WaitPolicy::for_host(8, 2, None).spin, 0);
-        assert_eq!(WaitPolicy::for_host(2, 2, None).spin, SPINS);
-        assert_eq!(WaitPolicy::for_host(8, 2, Some(7)).spin, 7);
-        assert_eq!(WaitPolicy::for_host(1, 2, Some(0)).spin, 0);
-    }
-
-    #[test]
-    fn the_ladder_is_climbed_in_order() {
-        let words = [AtomicU32::new(0), AtomicU32::new(0)];
-        let doorbell = Doorbell::new(&words[0], &words[1]);
-        let mut pokes = 0;
-        let mut waiter = Waiter::new(&HASTY);
-        for _ in 0..3 {
-            waiter.idle(Some(&doorbell), &mut || pokes += 1);
-        }
-        assert_eq!((pokes, waiter.waited()), (0, Duration::ZERO), "spinning");
-        while waiter.waited() < HASTY.yields {
-            waiter.idle(Some(&doorbell), &mut || pokes += 1);
-            assert_eq!(
-                words[0].load(Ordering::Relaxed),
-                0,
-                "yielding marks nothing"
-            );
-        }
-        pokes = 0;
-        waiter.idle(Some(&doorbell), &mut || pokes += 1);
-        assert_eq!(
-            (pokes, words[0].load(Ordering::Relaxed)),
-            (1, 1),
-            "ticket taken"
-        );
-        doorbell.ring();
-        assert_eq!(
-            words.each_ref().map(|word| word.load(Ordering::Relaxed)),
-            [0, 1]
-        );
-        // A ring since the ticket: this sleep returns at once, however long it may last.
-        waiter.policy.sleep = Duration::from_secs(3600);
-        waiter.idle(Some(&doorbell), &mut || pokes += 1);
-        assert_eq!(pokes, 1);
-        waiter.reset();
-        assert_eq!((waiter.waited(), waiter.spins_left), (Duration::ZERO, 3));
-    }
-
-    #[test]
-    fn a_sleep_without_ring_ends() {
-        let words = [AtomicU32::new(0), AtomicU32::new(0)];
-        let doorbell = Doorbell::new(&words[0], &words[1]);
-        let mut pokes = 0;
-        let mut waiter = Waiter::new(&WaitPolicy { spin: 0, ..HASTY });
-        for _ in 0..100_000 {
-            if waiter.waited() > Duration::from_millis(10) {
-                break;
-            }
-            waiter.idle(Some(&doorbell), &mut || pokes += 1);
-        }
-        assert!(waiter.waited() > Duration::from_millis(10));
-        assert!(pokes >= 2, "the host is poked while sleeping");
-    }
-
-    #[test]
-    fn a_long_spin_drives_the_host_and_the_clock() {
-        let mut pokes = 0;
-        let mut waiter = Waiter::new(&WaitPolicy {
-            spin: u32::MAX,
-            ..HASTY
-        });
-        for _ in 0..4 * SPINS_PER_LOOK {
-            waiter.idle(None, &mut || pokes += 1);
-        }
-        assert_eq!(pokes, 4);
-        assert!(waiter.waited() > Duration::ZERO);
-    }
-
-    #[test]
-    fn a_job_that_was_suspended_has_not_waited_meanwhile() {
-        let mut waiter = Waiter::new(&WaitPolicy { spin: 0, ..HASTY });
-        let hour = Duration::from_secs(3600);
-        for _ in 0..3 {
-            waiter.looked = Instant::now().checked_sub(hour);
-            waiter.look();
-        }
-        assert_eq!(waiter.waited(), 3 * STEP_MAX);
-        waiter.looked = Instant::now().checked_sub(STEP_MAX / 2);
-        waiter.look();
-        assert!(waiter.waited() >= 3 * STEP_MAX + STEP_MAX / 2);
-    }
-
-    #[test]
-    fn naps_poke_and_lengthen_with_the_wait() {
-        let mut pokes = 0;
-        let mut waiter = Waiter::new(&WaitPolicy {
-            spin: 0,
-            yields: Duration::ZERO,
-            ..HASTY
-        });
-        for _ in 0..8 {
-            waiter.idle(None, &mut || pokes += 1);
-        }
-        assert_eq!(pokes, 8);
-        assert!(waiter.waited() >= 8 * NAP_MIN);
-
-        waiter.policy.sleep = SLEEP;
-        let mut rest = |waited, least| {
-            waiter.waited = waited;
-            waiter.rest(least)
-        };
-        let millisecond = Duration::from_millis(1);
-        assert_eq!(rest(Duration::ZERO, NAP_MIN), NAP_MIN);
-        assert_eq!(rest(4 * millisecond, NAP_MIN), millisecond / 4);
-        assert_eq!(rest(4 * millisecond, SLEEP_MIN), millisecond);
-        assert_eq!(rest(32 * millisecond, SLEEP_MIN), 2 * millisecond);
-        assert_eq!(rest(100 * millisecond, NAP_MIN), SLEEP);
-    }
-
-    #[test]
-    fn threads_wake_each_other() {
-        const ROUNDS: u64 = 200;
-        let words = [AtomicU32::new(0), AtomicU32::new(0)];
-        let turn = AtomicU64::new(0);
-        let policy = WaitPolicy {
-            spin: 0,
-            yields: Duration::ZERO,
-            ..HASTY
-        };
-        std::thread::scope(|scope| {
-            for me in 0..2 {
-                let (words, turn) = (&words, &turn);
-                scope.spawn(move || {
-                    let doorbell = Doorbell::new(&words[0], &words[1]);
-                    for round in (0..ROUNDS).filter(|round| round % 2 == me) {
-                        let mut waiter = Waiter::new(&policy);
-                        while turn.load(Ordering::Acquire) != round {
-                            waiter.idle(Some(&doorbell), &mut || ());
-                        }
-                        turn.store(round + 1, Ordering::Release);
-                        doorbell.ring();
-                    }
-                });
-            }
-        });
-        assert_eq!(turn.load(Ordering::Relaxed), ROUNDS);
-    }
-}
+mod tests;
