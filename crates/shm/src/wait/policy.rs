@@ -10,7 +10,7 @@ pub struct WaitPolicy {
     /// Polls before a yield where ranks share cores and nobody else on this one can go on ([`Cores`](super::Cores)).
     pub spin_idle: u32,
     /// Polls at most before sleeping, without a yield, while other programs use the cores of ranks that have one each
-    /// ([`crowd`](super::crowd)); 0 where who waits does not look for such programs.
+    /// (`wait::crowd`); 0 where who waits does not look for such programs.
     pub spin_crowded: u32,
     /// How long to poll with yields before sleeping. Where ranks outnumber cores, a yield hands the
     /// core to a rank that has work, while a sleep costs two context switches and a timer: with 8

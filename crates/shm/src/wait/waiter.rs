@@ -1,6 +1,6 @@
 //! The waiting ladder: spin, yield, sleep, with the host's progress poked on the way.
 
-use super::crowd::CROWD;
+use super::crowd::{CROWD, yield_core};
 use super::policy::SPINS;
 use super::{Doorbell, Ticket, WaitPolicy};
 use ferrorail_base::sync::{assert_unlocked, spin_loop};
@@ -229,12 +229,6 @@ fn poll(times: u32, arrived: impl Fn() -> bool) -> bool {
         spin_loop();
         arrived()
     })
-}
-
-/// Lets another process have the core.
-pub(super) fn yield_core() {
-    // Cannot fail on Linux.
-    let _ = nix::sched::sched_yield();
 }
 
 #[cfg(test)]

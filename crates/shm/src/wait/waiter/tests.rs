@@ -1,3 +1,5 @@
+//! The rungs of the ladder, one after another.
+
 use super::super::crowd;
 use super::super::policy::{NAP_SHARE, SLEEP};
 use super::*;
