@@ -38,8 +38,11 @@ impl Crowd {
 
     /// Whether others use the cores.
     pub fn is_here(&self) -> bool {
-        let until = self.until.load(Ordering::Relaxed);
-        until != 0 && now() < Duration::from_micros(until)
+        self.until.load(Ordering::Relaxed) != 0 && self.is_here_at(now())
+    }
+
+    fn is_here_at(&self, now: Duration) -> bool {
+        now < Duration::from_micros(self.until.load(Ordering::Relaxed))
     }
 
     /// Polls of a wait that begins, of at most so many. The next has more, unless this one says that it was in vain.
@@ -82,7 +85,7 @@ pub(super) fn yield_core() {
 }
 
 /// Since this process asked first.
-pub(super) fn now() -> Duration {
+fn now() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed()
 }
@@ -105,19 +108,12 @@ mod tests {
 
     #[test]
     fn a_long_yield_is_remembered_for_a_while_or_until_a_short_one() {
-        let crowd = Crowd::new();
-        assert!(!crowd.is_here());
-        let (long, short) = (2 * LONG, LONG / 2);
-        crowd.note(long, now());
-        assert!(crowd.is_here());
-        crowd.note(short, now());
-        assert!(!crowd.is_here());
-        crowd.note(long, now());
-        crowd.note(long, now() + MEMORY);
-        assert!(crowd.is_here());
-        let crowd = Crowd::new();
-        crowd.until.store(1, Ordering::Relaxed);
-        std::thread::sleep(Duration::from_micros(2));
-        assert!(!crowd.is_here(), "it is over");
+        let (crowd, now) = (Crowd::new(), Duration::from_secs(5));
+        assert!(!crowd.is_here_at(now));
+        crowd.note(LONG, now);
+        assert!(crowd.is_here_at(now));
+        assert!(!crowd.is_here_at(now + MEMORY));
+        crowd.note(LONG / 2, now);
+        assert!(!crowd.is_here_at(now));
     }
 }

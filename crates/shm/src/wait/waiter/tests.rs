@@ -1,6 +1,5 @@
 //! The rungs of the ladder, one after another.
 
-use super::super::crowd;
 use super::super::policy::{NAP_SHARE, SLEEP};
 use super::*;
 use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
@@ -35,7 +34,7 @@ fn where_others_use_the_cores_yields_are_left_out() {
         yields: Duration::from_secs(60),
         ..HASTY
     });
-    CROWD.note(Duration::from_millis(3), crowd::now());
+    CROWD.note(Duration::from_millis(3), Duration::from_secs(3600));
     // One step more turns to the longer spin.
     for _ in 0..HASTY.spin + 1 + 5 {
         waiter.idle(Some(&doorbell), &mut || {});
