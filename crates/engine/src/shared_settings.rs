@@ -97,11 +97,11 @@ impl SharedSettings {
 
 /// What is wrong with the file that `FERRORAIL_TUNING` names.
 pub fn tuning_problem(settings: &Settings) -> Option<Problem> {
-    let path = settings.tuning.as_ref()?;
+    let file = Tuning::of(settings).0?;
     Some(Problem {
         name: "FERRORAIL_TUNING".into(),
-        value: path.display().to_string(),
-        hint: Tuning::of(settings).read()?.err()?,
+        hint: file.table().err()?,
+        value: file.path,
     })
 }
 
@@ -148,21 +148,22 @@ impl Tuning {
 
     /// The table, if one is named.
     pub fn table(&self) -> Result<Option<Table>, EngineError> {
-        let read = self.0.as_ref().zip(self.read());
-        read.map(|(TuningFile { path, .. }, table)| {
-            table
-                .map_err(|reason| EngineError::Tuning(format!("FERRORAIL_TUNING={path}: {reason}")))
-        })
-        .transpose()
+        let Some(file) = &self.0 else {
+            return Ok(None);
+        };
+        let told = |reason| format!("FERRORAIL_TUNING={}: {reason}", file.path);
+        let table = file.table();
+        table
+            .map(Some)
+            .map_err(|reason| EngineError::Tuning(told(reason)))
     }
+}
 
-    /// [`Tuning::table`], or what is wrong with the file.
-    fn read(&self) -> Option<Result<Table, String>> {
-        let text = self.0.as_ref()?.text.as_ref();
-        Some(
-            text.map_err(String::clone)
-                .and_then(|text| Table::from_json(text).map_err(|error| error.to_string())),
-        )
+impl TuningFile {
+    /// The table, or what is wrong with the file.
+    fn table(&self) -> Result<Table, String> {
+        let text = self.text.as_ref().map_err(String::clone)?;
+        Table::from_json(text).map_err(|error| error.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 //! A rank that yields there loses its core until such a program has used up its time slice, milliseconds in each wait,
 //! and the ranks that wait for it do the same.
 
-use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering, yield_now};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,7 @@ impl Crowd {
     /// Lets another process have the core, and takes note of how long it does.
     pub fn give_way(&self) {
         let before = now();
-        yield_core();
+        yield_now();
         let after = now();
         self.note(after - before, after);
     }
@@ -72,16 +72,8 @@ impl Crowd {
             true => (now + MEMORY).as_micros() as u64,
             false => 0,
         };
-        if until != self.until.load(Ordering::Relaxed) {
-            self.until.store(until, Ordering::Relaxed);
-        }
+        self.until.store(until, Ordering::Relaxed);
     }
-}
-
-/// Lets another process have the core.
-pub(super) fn yield_core() {
-    // Cannot fail on Linux.
-    let _ = nix::sched::sched_yield();
 }
 
 /// Since this process asked first.

@@ -49,14 +49,15 @@ impl WaitPolicy {
     /// The policy for `local_ranks` ranks that share `cores` cores ([`cores_of`](crate::cores_of)
     /// counts them); `spin` is the user's `FERRORAIL_SPIN`, `None` for automatic.
     pub fn for_host(local_ranks: u32, cores: u32, spin: Option<u32>) -> Self {
-        let (automatic, idle, crowded) = match local_ranks > cores {
-            true => (0, SPINS_IDLE, 0),
-            false => (SPINS, 0, SPINS_CROWDED),
+        let (spin, spin_idle, spin_crowded) = match (spin, local_ranks > cores) {
+            (Some(spin), _) => (spin, 0, 0),
+            (None, true) => (0, SPINS_IDLE, 0),
+            (None, false) => (SPINS, 0, SPINS_CROWDED),
         };
         Self {
-            spin: spin.unwrap_or(automatic),
-            spin_idle: if spin.is_some() { 0 } else { idle },
-            spin_crowded: if spin.is_some() { 0 } else { crowded },
+            spin,
+            spin_idle,
+            spin_crowded,
             yields: YIELDS,
             poke_every: POKE_EVERY,
             sleep: SLEEP,

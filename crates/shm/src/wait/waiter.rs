@@ -1,9 +1,9 @@
 //! The waiting ladder: spin, yield, sleep, with the host's progress poked on the way.
 
-use super::crowd::{CROWD, yield_core};
+use super::crowd::CROWD;
 use super::policy::SPINS;
 use super::{Doorbell, Ticket, WaitPolicy};
-use ferrorail_base::sync::{assert_unlocked, spin_loop};
+use ferrorail_base::sync::{assert_unlocked, spin_loop, yield_now};
 use std::time::{Duration, Instant};
 
 /// Spins between looks at the clock and the host, in a spin that is so long.
@@ -160,7 +160,7 @@ impl Waiter {
         };
         let give_way = || match looks_around {
             true => CROWD.give_way(),
-            false => yield_core(),
+            false => yield_now(),
         };
         self.steps = self.steps.wrapping_add(1);
         if self.steps <= UNTIMED_YIELDS && !yields.is_zero() {

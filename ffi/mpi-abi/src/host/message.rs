@@ -81,15 +81,12 @@ impl Host {
         let (from, to) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
         // SAFETY: both buffers are live; `all` holds one block for each rank, as the caller sized it.
         unsafe {
-            match self.giving_way(self.functions.iallgather) {
-                Some(start) => self.give_way("MPI_Iallgather", |request| {
-                    start(from, count, byte, to, count, byte, comm, request)
-                }),
-                None => {
-                    let code = (self.functions.allgather)(from, count, byte, to, count, byte, comm);
-                    self.check("MPI_Allgather", code)
-                }
-            }
+            let start = self.functions.iallgather.map(|start| {
+                move |request| start(from, count, byte, to, count, byte, comm, request)
+            });
+            self.give_way("MPI_Allgather", start, || {
+                (self.functions.allgather)(from, count, byte, to, count, byte, comm)
+            })
         }
     }
 
@@ -127,16 +124,12 @@ impl Host {
         let (lengths, offsets) = (lengths.as_ptr(), offsets.as_ptr());
         // SAFETY: `all` is as long as the sum of the counts; all arrays have one entry per rank.
         unsafe {
-            match self.giving_way(self.functions.iallgatherv) {
-                Some(start) => self.give_way("MPI_Iallgatherv", |request| {
-                    start(from, count, byte, to, lengths, offsets, byte, comm, request)
-                })?,
-                None => {
-                    let gather = self.functions.allgatherv;
-                    let code = gather(from, count, byte, to, lengths, offsets, byte, comm);
-                    self.check("MPI_Allgatherv", code)?;
-                }
-            }
+            let start = self.functions.iallgatherv.map(|start| {
+                move |request| start(from, count, byte, to, lengths, offsets, byte, comm, request)
+            });
+            self.give_way("MPI_Allgatherv", start, || {
+                (self.functions.allgatherv)(from, count, byte, to, lengths, offsets, byte, comm)
+            })?;
         }
         Ok(all)
     }
@@ -164,15 +157,12 @@ impl Host {
         let (count, int, min) = (N as c_int, self.predefined.int, self.predefined.op_min);
         // SAFETY: both arrays are live.
         unsafe {
-            match self.giving_way(self.functions.iallreduce) {
-                Some(start) => self.give_way("MPI_Iallreduce", |request| {
-                    start(from, to, count, int, min, comm, request)
-                })?,
-                None => {
-                    let code = (self.functions.allreduce)(from, to, count, int, min, comm);
-                    self.check("MPI_Allreduce", code)?;
-                }
-            }
+            let start = self.functions.iallreduce;
+            let start =
+                start.map(|start| move |request| start(from, to, count, int, min, comm, request));
+            self.give_way("MPI_Allreduce", start, || {
+                (self.functions.allreduce)(from, to, count, int, min, comm)
+            })?;
         }
         Ok(least)
     }
@@ -184,25 +174,24 @@ impl Host {
     pub fn barrier(&self, comm: Comm) -> Result<(), MpiError> {
         // SAFETY: no memory is passed.
         unsafe {
-            match self.giving_way(self.functions.ibarrier) {
-                Some(start) => self.give_way("MPI_Ibarrier", |request| start(comm, request)),
-                None => self.check("MPI_Barrier", (self.functions.barrier)(comm)),
-            }
+            let start = self.functions.ibarrier;
+            let start = start.map(|start| move |request| start(comm, request));
+            self.give_way("MPI_Barrier", start, || (self.functions.barrier)(comm))
         }
     }
 
-    /// The form of a collective that does not block, where the one that does keeps its core from the ranks that it waits for:
-    /// MPICH and what is made of it poll without a pause, Open MPI gives way. The same on all ranks, which run one library.
-    fn giving_way<F>(&self, nonblocking: Option<F>) -> Option<F> {
-        nonblocking.filter(|_| self.kind != AbiKind::OpenMpi)
-    }
-
-    /// Runs a collective, of the library's `function`, that `start` starts: other processes have the core between two looks.
+    /// Runs the collective `function`: by `start`, its form that does not block, where the `blocking` one keeps its core from
+    /// the ranks that it waits for. MPICH and what is made of it poll without a pause, Open MPI gives way. The same form on all
+    /// ranks, which run one library.
     fn give_way(
         &self,
         function: &'static str,
-        start: impl FnOnce(*mut c_void) -> c_int,
+        start: Option<impl FnOnce(*mut c_void) -> c_int>,
+        blocking: impl FnOnce() -> c_int,
     ) -> Result<(), MpiError> {
+        let Some(start) = start.filter(|_| self.kind != AbiKind::OpenMpi) else {
+            return self.check(function, blocking());
+        };
         let mut request = RequestList::with_capacity(self.kind, 1);
         self.check(function, start(request.push()))?;
         while !self.test_all(&mut request)? {
