@@ -39,6 +39,8 @@ mod error;
 pub mod estimate;
 mod multicast;
 mod numa_local;
+#[cfg(test)]
+mod on_threads;
 mod plan;
 mod quiescence;
 mod rails;
@@ -56,9 +58,6 @@ mod stats;
 mod tag;
 mod team;
 mod window;
-
-#[cfg(test)]
-mod tests;
 
 /// What measurements work with that need no team: rails, and memory shared inside a node.
 pub mod raw {

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::Team;
     use crate::team::state::{Leaving, Life};
-    use crate::tests::ranks::on_ranks;
+    use crate::on_threads::on_ranks;
     use ferrorail_base::config::{FabricChoice, RailChoice, Settings};
     use ferrorail_base::sync::{AtomicU32, AtomicU64};
     use std::time::{Duration, Instant};

@@ -19,11 +19,11 @@ const ORDINARY: u64 = 64 << 10;
 
 /// What a limit may leave beside node segments, so that the receive buffers of four ranks' blocks of
 /// [`BLOCK`] bytes cannot be registered.
-const SPARE: u64 = 512 << 10;
+const SPARE: u64 = 160 << 10;
 
 const RAILS: u64 = 2;
 
-const BLOCK: &str = "200000";
+const BLOCK: &str = "60000";
 
 /// Emulated machines are slow.
 const LIMIT: Duration = Duration::from_secs(120);

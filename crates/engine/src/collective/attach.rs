@@ -237,7 +237,7 @@ fn both_ways(map: &Map, call: &Call<'_>) -> [Plan; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::ranks::on_ranks;
+    use crate::on_threads::on_ranks;
     use ferrorail_base::config::Settings;
     use ferrorail_coll::Protocol;
 

@@ -1,7 +1,7 @@
 //! Making windows: what they cost of the host's collectives.
 
 use super::ranks::{on_ranks_over, settings};
-use crate::{Memory, Window, WindowSpec};
+use ferrorail_engine::{Memory, Window, WindowSpec};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_bootstrap::{InProcess, Oob, OobError};

@@ -1,7 +1,7 @@
 //! Teams of freed communicators that serve others.
 
 use super::ranks::{SHAPES, on_ranks, on_worlds, settings};
-use crate::{Context, NoHost, Team};
+use ferrorail_engine::{Context, NoHost, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Mutex;
 use ferrorail_bootstrap::Oob;

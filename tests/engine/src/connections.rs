@@ -1,8 +1,8 @@
 //! What is registered of the node segments, and when.
 
 use super::ranks::{self, on_ranks, on_worlds, settings, window};
-use crate::estimate::{Asked, total};
-use crate::{ConnectionRow, Context, EngineError, NoHost, Shape, Team};
+use ferrorail_engine::estimate::{Asked, total};
+use ferrorail_engine::{ConnectionRow, Context, EngineError, NoHost, Shape, Team};
 use ferrorail_base::config::{Settings, StripeChoice};
 use ferrorail_base::runs::Piece;
 use ferrorail_base::{Rank, Topology};

@@ -1,7 +1,7 @@
 //! Estimates of teams that nobody makes. That real runs take what they say is checked by the rows of
 //! the test list that expect it.
 
-use crate::estimate::{Asked, Estimate, Need, estimate};
+use ferrorail_engine::estimate::{Asked, Estimate, Need, estimate};
 use ferrorail_base::Topology;
 use ferrorail_base::config::{FabricChoice, Settings};
 

@@ -1,11 +1,11 @@
 //! Ranks as threads of one process, with one context.
 
-use crate::{Context, EngineError, LockAlgorithm, Memory, NoHost, Team, Window, WindowSpec};
+use ferrorail_engine::{Context, EngineError, LockAlgorithm, Memory, NoHost, Team, Window, WindowSpec};
 use ferrorail_base::config::{DomainChoice, FabricChoice, RailChoice, Settings};
 use ferrorail_bootstrap::{InProcess, Oob};
 use ferrorail_coll::{Collective, algorithms};
+use ferrorail_test_data::contents;
 use ferrorail_test_extent::third;
-use std::fmt::Arguments;
 use std::sync::Arc;
 
 /// Ranks and ranks per node that tests of every algorithm go through.
@@ -54,7 +54,7 @@ pub fn forced(mut settings: Settings, collective: &str, algorithm: &str) -> Sett
 
 /// Runs `body(team)` on `size` ranks.
 pub fn on_ranks(size: u32, settings: &Settings, body: impl Fn(&Team) + Sync) -> Arc<Context> {
-    on_ranks_over(size, settings, |oob| oob, body)
+    run_teams(size, settings, &|oob| Box::new(oob), &body)
 }
 
 /// As [`on_ranks`], with the few ranks of a node whose long messages go straight, through the segment, or as they measure.
@@ -75,9 +75,19 @@ pub fn on_ranks_over<O: Oob + 'static>(
     of: impl Fn(InProcess) -> O + Sync,
     body: impl Fn(&Team) + Sync,
 ) -> Arc<Context> {
+    run_teams(size, settings, &|oob| Box::new(of(oob)), &body)
+}
+
+/// [`on_ranks_over`], compiled once for all tests.
+fn run_teams(
+    size: u32,
+    settings: &Settings,
+    of: &(dyn Fn(InProcess) -> Box<dyn Oob> + Sync),
+    body: &(dyn Fn(&Team) + Sync),
+) -> Arc<Context> {
     let context = Context::new(settings.clone(), Box::new(NoHost));
     on_worlds(size, 1, |mut oobs| {
-        let oob = Box::new(of(oobs.remove(0)));
+        let oob = of(oobs.remove(0));
         let team = Team::create(&context, context.settings(), oob).expect("a team");
         body(&team);
         team.free();
@@ -87,11 +97,15 @@ pub fn on_ranks_over<O: Oob + 'static>(
 
 /// Runs `body` on `size` ranks, with an exchange for each of `count` communicators.
 pub fn on_worlds(size: u32, count: usize, body: impl Fn(Vec<InProcess>) + Sync) {
+    run_worlds(size, count, &body);
+}
+
+/// [`on_worlds`], compiled once for all tests.
+fn run_worlds(size: u32, count: usize, body: &(dyn Fn(Vec<InProcess>) + Sync)) {
     let mut worlds: Vec<_> = (0..count).map(|_| InProcess::world(size)).collect();
     std::thread::scope(|scope| {
         for _ in 0..size {
             let oobs = worlds.iter_mut().map(|world| world.remove(0)).collect();
-            let body = &body;
             scope.spawn(move || body(oobs));
         }
     });
@@ -140,20 +154,6 @@ pub fn every_algorithm(collective: Collective, body: impl Fn(&Team) + Sync) {
     for (size, settings) in settings_of(collective) {
         on_ranks(size, &settings, &body);
     }
-}
-
-/// What `from` has for `to`, or for all if that is 0, in operation `op`.
-pub fn contents(from: u32, to: u32, op: usize, bytes: usize) -> Vec<u8> {
-    let start = from as usize * 131 + to as usize * 37 + op * 29;
-    (0..bytes)
-        .map(|i| (start + i * 7 + (i >> 8)) as u8)
-        .collect()
-}
-
-/// Asserts that `found` is as `expected`, and says where it is not.
-pub fn assert_same(found: &[u8], expected: &[u8], what: Arguments<'_>) {
-    let place = found.iter().zip(expected).position(|(a, b)| a != b);
-    assert_eq!((found.len(), place), (expected.len(), None), "{what}");
 }
 
 /// Whether an all-gather of `bytes` bytes is right.

@@ -1,6 +1,6 @@
 //! What statistics print and write.
 
-use crate::{CallRow, Report};
+use ferrorail_engine::{CallRow, Report};
 
 fn row(algorithm: &str, nodes: u32) -> CallRow {
     CallRow {

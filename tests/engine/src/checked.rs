@@ -3,12 +3,13 @@
 
 #![allow(clippy::disallowed_types)]
 
-use super::ranks::{SHAPES, allgather, contents, forced, on_ranks, settings};
-use crate::{Context, ErrorClass, Team};
+use super::ranks::{SHAPES, allgather, forced, on_ranks, settings};
+use ferrorail_engine::{Context, ErrorClass, Team};
 use ferrorail_base::config::{Settings, StripeChoice};
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::schedule::slots;
 use ferrorail_coll::{Collective, Step, algorithms};
+use ferrorail_test_data::contents;
 use std::sync::Mutex;
 
 const SIZES: [usize; 7] = [1, 60, 1023, 1025, 4097, 70_000, 300_000];

@@ -1,10 +1,11 @@
 //! All-gathers of many shapes, with the ranks as threads of this process.
 
-use super::ranks::{assert_same, contents, every_algorithm, on_ranks, settings};
-use crate::Team;
+use super::ranks::{every_algorithm, on_ranks, settings};
+use ferrorail_engine::Team;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::Collective;
+use ferrorail_test_data::{assert_same, contents, is_filled_with};
 
 /// One all-gather of `bytes` bytes, checked byte by byte; nothing around the result is touched.
 fn check(team: &Team, op: usize, bytes: usize, in_place: bool) {
@@ -27,12 +28,8 @@ fn check(team: &Team, op: usize, bytes: usize, in_place: bool) {
             format_args!("of {from} at {rank}, op {op}"),
         );
     }
-    assert!(
-        all[..GUARD]
-            .iter()
-            .chain(&all[GUARD + size * bytes..])
-            .all(|&b| b == 0xee)
-    );
+    let guards = [&all[..GUARD], &all[GUARD + size * bytes..]];
+    assert!(guards.iter().all(|guard| is_filled_with(guard, 0xee)));
 }
 
 fn every_size(team: &Team) {

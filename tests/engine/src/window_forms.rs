@@ -3,7 +3,7 @@
 mod buffers;
 
 use super::ranks::{self, on_ranks, settings};
-use crate::{LockAlgorithm, LockMode, OneSided, Shape};
+use ferrorail_engine::{LockAlgorithm, LockMode, OneSided, Shape};
 use ferrorail_base::Rank;
 use ferrorail_base::config::{
     AtomicsChoice, LockBackoff, LockRequest, Pscw, ServiceThreads, Settings, WindowSettings,

@@ -1,19 +1,15 @@
 //! Rails that refuse registrations: messages of the pairs concerned go in pieces, and are right. The
 //! ranks are threads of one process, so that chance says which of them is refused.
 
-use super::ranks::{SHAPES, assert_same, contents, forced, on_ranks, settings};
-use crate::{Context, Team};
+use super::ranks::{SHAPES, forced, on_ranks, settings};
+use ferrorail_engine::{Context, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::{Collective, Protocol, algorithms};
+use ferrorail_test_data::{assert_same, contents, row};
 use std::sync::Arc;
 
 const SIZES: [usize; 3] = [1, 5000, 70_001];
-
-/// Blocks from each rank, or for each.
-fn row(ranks: u32, of: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
-    (0..ranks).flat_map(of).collect()
-}
 
 fn call(team: &Team, collective: Collective, op: usize, bytes: usize) {
     let (me, ranks) = (team.rank().0, team.size());

@@ -1,7 +1,7 @@
 //! Buffers whose registrations outlive an operation.
 
 use super::{forms, with_windows};
-use crate::{OneSided, Shape, Update};
+use ferrorail_engine::{OneSided, Shape, Update};
 use ferrorail_base::Rank;
 use ferrorail_base::config::{Registration, WindowSettings};
 use ferrorail_base::runs::Piece;

@@ -2,7 +2,7 @@
 //! holds, blocks in any order with gaps between, with and without zero-copy.
 
 use super::ranks::{self, SHAPES, on_few_ranks, on_ranks, settings};
-use crate::{Block, Team};
+use ferrorail_engine::{Block, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::Collective;
@@ -16,7 +16,7 @@ fn length(from: u32, to: u32, op: usize) -> usize {
 }
 
 fn contents(from: u32, to: u32, op: usize) -> Vec<u8> {
-    ranks::contents(from, to, op, length(from, to, op))
+    ferrorail_test_data::contents(from, to, op, length(from, to, op))
 }
 
 /// A buffer of blocks that lie in another order than their ranks, with gaps.

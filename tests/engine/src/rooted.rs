@@ -1,15 +1,15 @@
 //! Barrier, broadcast, gather, scatter and all-to-all of many shapes, ranks being threads.
 
 use super::ranks::{
-    SHAPES, allgather, assert_same, contents, every_algorithm, forced, on_few_ranks, on_ranks,
-    settings, settings_of,
+    SHAPES, allgather, every_algorithm, forced, on_few_ranks, on_ranks, settings, settings_of,
 };
-use crate::Team;
+use ferrorail_engine::Team;
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_base::random::SplitMix64;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::{Collective, algorithms};
+use ferrorail_test_data::{assert_same, contents, row};
 
 const SIZES: [usize; 9] = [1, 8, 57, 1000, 1024, 5000, 40_000, 70_001, 300_000];
 
@@ -45,10 +45,8 @@ fn gather(team: &Team, op: usize, bytes: usize, root: u32, in_place: bool) {
 
 fn scatter(team: &Team, op: usize, bytes: usize, root: u32, in_place: bool) {
     let (rank, size) = (team.rank().0, team.size());
-    let all: Vec<u8> = match rank == root {
-        true => (0..size)
-            .flat_map(|to| contents(root, to, op, bytes))
-            .collect(),
+    let all = match rank == root {
+        true => row(size, |to| contents(root, to, op, bytes)),
         false => Vec::new(),
     };
     let mut mine = vec![0xee; bytes];
@@ -65,9 +63,7 @@ fn scatter(team: &Team, op: usize, bytes: usize, root: u32, in_place: bool) {
 
 fn alltoall(team: &Team, op: usize, bytes: usize) {
     let (rank, size) = (team.rank().0, team.size());
-    let send: Vec<u8> = (0..size)
-        .flat_map(|to| contents(rank, to, op, bytes))
-        .collect();
+    let send = row(size, |to| contents(rank, to, op, bytes));
     let mut recv = vec![0xee; send.len()];
     // SAFETY: the buffers hold a block per rank and are this thread's.
     unsafe { team.alltoall(send.as_ptr(), recv.as_mut_ptr(), bytes) }.expect("an all-to-all");

@@ -2,35 +2,14 @@
 //! on elements of odd sizes.
 
 use super::ranks::{self, SHAPES, on_ranks, settings};
-use crate::{Block, Combine, EngineError, LocalReduction, Order, Reducer, Team};
+use ferrorail_engine::{Block, Combine, EngineError, LocalReduction, Order, Reducer, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::random::SplitMix64;
 use ferrorail_coll::Collective;
 use ferrorail_reduce::{Number, Operator, kernel};
-
-/// Affine maps x -> a x + b of integers modulo 2^16, and a byte that counts how many were composed:
-/// five bytes, so that no element is aligned and parts of a vector are odd.
-const MAP_BYTES: usize = 5;
-
-type Map = (u16, u16, u8);
-
-fn compose((a, b, m): Map, (c, d, n): Map) -> Map {
-    (
-        a.wrapping_mul(c),
-        a.wrapping_mul(d).wrapping_add(b),
-        m.wrapping_add(n),
-    )
-}
-
-fn to_bytes((a, b, n): Map) -> [u8; MAP_BYTES] {
-    let ([a0, a1], [b0, b1]) = (a.to_le_bytes(), b.to_le_bytes());
-    [a0, a1, b0, b1, n]
-}
-
-fn from_bytes(bytes: &[u8]) -> Map {
-    let word = |i: usize| u16::from_le_bytes([bytes[i], bytes[i + 1]]);
-    (word(0), word(2), bytes[4])
-}
+use ferrorail_test_data::is_filled_with;
+use ferrorail_test_data::maps::{self, MAP_BYTES, reduced, vector};
+use std::slice;
 
 struct Composition;
 
@@ -42,23 +21,15 @@ impl LocalReduction for Composition {
         elements: usize,
         order: Order,
     ) -> Result<(), EngineError> {
-        for i in 0..elements {
-            let mut bytes = [[0; MAP_BYTES]; 2];
-            let place = into.wrapping_add(i * MAP_BYTES);
-            // SAFETY: element `i` exists on both sides.
-            unsafe {
-                from.add(i * MAP_BYTES)
-                    .copy_to(bytes[0].as_mut_ptr(), MAP_BYTES);
-                place.copy_to(bytes[1].as_mut_ptr(), MAP_BYTES);
-            }
-            let [theirs, ours] = bytes.map(|bytes| from_bytes(&bytes));
-            let result = match order {
-                Order::FromFirst => compose(theirs, ours),
-                Order::IntoFirst => compose(ours, theirs),
-            };
-            // SAFETY: as above.
-            unsafe { place.copy_from(to_bytes(result).as_ptr(), MAP_BYTES) };
-        }
+        let bytes = elements * MAP_BYTES;
+        // SAFETY: the caller has so many elements on both sides, which do not overlap.
+        let (from, into) = unsafe {
+            (
+                slice::from_raw_parts(from, bytes),
+                slice::from_raw_parts_mut(into, bytes),
+            )
+        };
+        maps::combine(from, into, order == Order::FromFirst);
         Ok(())
     }
 }
@@ -75,26 +46,6 @@ fn sum(number: Number) -> Reducer<'static> {
         commutes: true,
         combine: Combine::Kernel(kernel(Operator::Sum, number).expect("sums")),
     }
-}
-
-/// Element `i` of the vector of `rank` in operation `op`.
-fn map_of(rank: u32, op: usize, i: usize) -> Map {
-    let seed = (rank as usize + 1) * 7919 + op * 104_729 + i * 31;
-    ((seed as u16) | 1, (seed >> 3) as u16, 1)
-}
-
-fn vector(rank: u32, op: usize, elements: usize) -> Vec<u8> {
-    (0..elements)
-        .flat_map(|i| to_bytes(map_of(rank, op, i)))
-        .collect()
-}
-
-/// What `elements` elements from `first` on come to over ranks `0..end`.
-fn reduced(end: u32, op: usize, first: usize, elements: usize) -> Vec<u8> {
-    let element = |i| (0..end).map(|rank| map_of(rank, op, i)).reduce(compose);
-    (first..first + elements)
-        .flat_map(|i| to_bytes(element(i).expect("a rank")))
-        .collect()
 }
 
 /// Lengths in elements of five bytes; the longest exceed scratch.
@@ -132,10 +83,7 @@ impl Buffers {
             false => 0,
         });
         assert!(kept.is_empty() || expected.is_empty() || kept.len() < self.send.len());
-        assert!(
-            beyond.iter().all(|&byte| byte == 0xee),
-            "{what}: too much written"
-        );
+        assert!(is_filled_with(beyond, 0xee), "{what}: too much written");
     }
 }
 
