@@ -5,13 +5,13 @@ use ferrorail_test_extent::{drawn, takes_all};
 /// Teams of up to this many ranks are tested in every size.
 const SMALL: u32 = 12;
 
-/// All sizes from 1 to `SMALL` and `last`, and of those between a quarter, which RANDOM_SEED draws.
+/// All sizes from 1 to `SMALL` and `last`, and of those between an eighth, which RANDOM_SEED draws.
 pub fn sizes(last: u32) -> impl Iterator<Item = u32> {
-    let (all, drawn) = (takes_all(), drawn(4) as u32);
-    (1..=last).filter(move |&size| all || size <= SMALL || size == last || size % 4 == drawn)
+    let (all, drawn) = (takes_all(), drawn(8) as u32);
+    (1..=last).filter(move |&size| all || size <= SMALL || size == last || size % 8 == drawn)
 }
 
-/// A third of so many random cases.
+/// A sixth of so many random cases.
 pub fn cases(all: u32) -> u32 {
-    if takes_all() { all } else { all / 3 }
+    if takes_all() { all } else { all / 6 }
 }

@@ -192,8 +192,8 @@ pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineEr
 mod tests {
     use super::*;
     use crate::Team;
-    use crate::team::state::{Leaving, Life};
     use crate::on_threads::on_ranks;
+    use crate::team::state::{Leaving, Life};
     use ferrorail_base::config::{FabricChoice, RailChoice, Settings};
     use ferrorail_base::sync::{AtomicU32, AtomicU64};
     use std::time::{Duration, Instant};

@@ -4,21 +4,21 @@
 mod simulator;
 
 use ferrorail_multicast::Failure;
-use ferrorail_test_extent::sixth_of_seeds;
+use ferrorail_test_extent::twelfth_of_seeds;
 use simulator::histories::{any, run, steady};
 use simulator::{Call, End, Random, World};
 use std::num::NonZeroU64;
 
 #[test]
 fn anything_may_happen_to_a_few_members() {
-    for seed in sixth_of_seeds(3000) {
+    for seed in twelfth_of_seeds(3000) {
         run(any(seed, 1 + (seed % 9) as u32));
     }
 }
 
 #[test]
 fn anything_may_happen_to_many_members() {
-    for seed in sixth_of_seeds(60) {
+    for seed in twelfth_of_seeds(60) {
         run(any(1_000_000 + seed, 17 + (seed % 24) as u32));
     }
 }
@@ -114,7 +114,7 @@ fn a_source_far_ahead_of_a_slow_receiver_overflows_nothing() {
 #[test]
 fn queues_of_the_promised_depth_never_overflow_where_nothing_is_lost() {
     let mut most = 0;
-    for seed in sixth_of_seeds(300) {
+    for seed in twelfth_of_seeds(300) {
         let mut history = any(4_000_000 + seed, 2 + (seed % 28) as u32);
         let poor = simulator::network::Settings {
             latency: 5_000,
@@ -206,7 +206,7 @@ fn a_crashed_member_is_named_within_the_bound() {
 
 #[test]
 fn who_answers_is_not_blamed() {
-    for seed in sixth_of_seeds(300) {
+    for seed in twelfth_of_seeds(300) {
         let mut history = any(7_000_000 + seed, 2 + (seed % 20) as u32);
         history.config.timers.peer_timeout = NonZeroU64::new(200_000_000);
         history.config.timers.longest = 10_000_000;

@@ -1,10 +1,10 @@
 //! All-gathers of many shapes, with the ranks as threads of this process.
 
 use super::ranks::{every_algorithm, on_ranks, settings};
-use ferrorail_engine::Team;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::Collective;
+use ferrorail_engine::Team;
 use ferrorail_test_data::{assert_same, contents, is_filled_with};
 
 /// One all-gather of `bytes` bytes, checked byte by byte; nothing around the result is touched.

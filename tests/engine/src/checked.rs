@@ -4,11 +4,11 @@
 #![allow(clippy::disallowed_types)]
 
 use super::ranks::{SHAPES, allgather, forced, on_ranks, settings};
-use ferrorail_engine::{Context, ErrorClass, Team};
 use ferrorail_base::config::{Settings, StripeChoice};
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::schedule::slots;
 use ferrorail_coll::{Collective, Step, algorithms};
+use ferrorail_engine::{Context, ErrorClass, Team};
 use ferrorail_test_data::contents;
 use std::sync::Mutex;
 

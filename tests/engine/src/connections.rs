@@ -1,11 +1,11 @@
 //! What is registered of the node segments, and when.
 
 use super::ranks::{self, on_ranks, on_worlds, settings, window};
-use ferrorail_engine::estimate::{Asked, total};
-use ferrorail_engine::{ConnectionRow, Context, EngineError, NoHost, Shape, Team};
 use ferrorail_base::config::{Settings, StripeChoice};
 use ferrorail_base::runs::Piece;
 use ferrorail_base::{Rank, Topology};
+use ferrorail_engine::estimate::{Asked, total};
+use ferrorail_engine::{ConnectionRow, Context, EngineError, NoHost, Shape, Team};
 use std::sync::Barrier;
 
 const WORD: Shape<'static> = Shape::Dense(Piece {

@@ -1,9 +1,9 @@
 //! Estimates of teams that nobody makes. That real runs take what they say is checked by the rows of
 //! the test list that expect it.
 
-use ferrorail_engine::estimate::{Asked, Estimate, Need, estimate};
 use ferrorail_base::Topology;
 use ferrorail_base::config::{FabricChoice, Settings};
+use ferrorail_engine::estimate::{Asked, Estimate, Need, estimate};
 
 fn of(nodes: u32, node_size: u32, rails: u8, settings: &Settings) -> Estimate {
     let asked = Asked {

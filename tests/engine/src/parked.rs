@@ -1,10 +1,10 @@
 //! Teams of freed communicators that serve others.
 
 use super::ranks::{SHAPES, on_ranks, on_worlds, settings};
-use ferrorail_engine::{Context, NoHost, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Mutex;
 use ferrorail_bootstrap::Oob;
+use ferrorail_engine::{Context, NoHost, Team};
 
 const SIZE: u32 = 3;
 

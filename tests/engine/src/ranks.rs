@@ -1,9 +1,11 @@
 //! Ranks as threads of one process, with one context.
 
-use ferrorail_engine::{Context, EngineError, LockAlgorithm, Memory, NoHost, Team, Window, WindowSpec};
 use ferrorail_base::config::{DomainChoice, FabricChoice, RailChoice, Settings};
 use ferrorail_bootstrap::{InProcess, Oob};
 use ferrorail_coll::{Collective, algorithms};
+use ferrorail_engine::{
+    Context, EngineError, LockAlgorithm, Memory, NoHost, Team, Window, WindowSpec,
+};
 use ferrorail_test_data::contents;
 use ferrorail_test_extent::third;
 use std::sync::Arc;

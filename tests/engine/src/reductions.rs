@@ -2,10 +2,10 @@
 //! on elements of odd sizes.
 
 use super::ranks::{self, SHAPES, on_ranks, settings};
-use ferrorail_engine::{Block, Combine, EngineError, LocalReduction, Order, Reducer, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::random::SplitMix64;
 use ferrorail_coll::Collective;
+use ferrorail_engine::{Block, Combine, EngineError, LocalReduction, Order, Reducer, Team};
 use ferrorail_reduce::{Number, Operator, kernel};
 use ferrorail_test_data::is_filled_with;
 use ferrorail_test_data::maps::{self, MAP_BYTES, reduced, vector};

@@ -3,12 +3,12 @@
 use super::ranks::{
     SHAPES, allgather, every_algorithm, forced, on_few_ranks, on_ranks, settings, settings_of,
 };
-use ferrorail_engine::Team;
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_base::random::SplitMix64;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::{Collective, algorithms};
+use ferrorail_engine::Team;
 use ferrorail_test_data::{assert_same, contents, row};
 
 const SIZES: [usize; 9] = [1, 8, 57, 1000, 1024, 5000, 40_000, 70_001, 300_000];

@@ -2,10 +2,10 @@
 //! ranks are threads of one process, so that chance says which of them is refused.
 
 use super::ranks::{SHAPES, forced, on_ranks, settings};
-use ferrorail_engine::{Context, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::{Collective, Protocol, algorithms};
+use ferrorail_engine::{Context, Team};
 use ferrorail_test_data::{assert_same, contents, row};
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Striping policies: whatever the shares of the rails, results are right, and traffic follows them.
 
 use super::ranks::{self, SHAPES, on_ranks, settings, window};
-use ferrorail_engine::{Context, LockMode, RailCounters, Shape, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::config::{RailChoice, Settings, StripeChoice};
 use ferrorail_base::runs::Piece;
+use ferrorail_engine::{Context, LockMode, RailCounters, Shape, Team};
 use ferrorail_test_data::contents;
 use std::time::Duration;
 

@@ -2,10 +2,10 @@
 //! holds, blocks in any order with gaps between, with and without zero-copy.
 
 use super::ranks::{self, SHAPES, on_few_ranks, on_ranks, settings};
-use ferrorail_engine::{Block, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::Collective;
+use ferrorail_engine::{Block, Team};
 
 const GAP: usize = 24;
 

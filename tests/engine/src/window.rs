@@ -1,10 +1,10 @@
 //! Making windows: what they cost of the host's collectives.
 
 use super::ranks::{on_ranks_over, settings};
-use ferrorail_engine::{Memory, Window, WindowSpec};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_bootstrap::{InProcess, Oob, OobError};
+use ferrorail_engine::{Memory, Window, WindowSpec};
 use std::sync::Arc;
 
 /// An exchange that counts what is collective.

@@ -3,13 +3,13 @@
 mod buffers;
 
 use super::ranks::{self, on_ranks, settings};
-use ferrorail_engine::{LockAlgorithm, LockMode, OneSided, Shape};
 use ferrorail_base::Rank;
 use ferrorail_base::config::{
     AtomicsChoice, LockBackoff, LockRequest, Pscw, ServiceThreads, Settings, WindowSettings,
 };
 use ferrorail_base::runs::Piece;
 use ferrorail_base::sync::Ordering;
+use ferrorail_engine::{LockAlgorithm, LockMode, OneSided, Shape};
 use std::sync::Barrier;
 
 /// Has each rank of a window of words do `act` at once.

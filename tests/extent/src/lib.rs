@@ -25,12 +25,12 @@ pub fn third<T>(all: &[T], number: usize) -> impl Iterator<Item = &T> {
     all.iter().skip(first).step_by(step)
 }
 
-/// Of so many seeds a sixth, side by side.
-pub fn sixth_of_seeds(count: u64) -> Range<u64> {
+/// Of so many seeds a twelfth, side by side.
+pub fn twelfth_of_seeds(count: u64) -> Range<u64> {
     if takes_all() {
         return 0..count;
     }
-    let sixth = count.div_ceil(6);
-    let first = sixth * drawn(6) as u64;
-    first..count.min(first + sixth)
+    let twelfth = count.div_ceil(12);
+    let first = count.min(twelfth * drawn(12) as u64);
+    first..count.min(first + twelfth)
 }

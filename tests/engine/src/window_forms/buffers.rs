@@ -1,11 +1,11 @@
 //! Buffers whose registrations outlive an operation.
 
 use super::{forms, with_windows};
-use ferrorail_engine::{OneSided, Shape, Update};
 use ferrorail_base::Rank;
 use ferrorail_base::config::{Registration, WindowSettings};
 use ferrorail_base::runs::Piece;
 use ferrorail_base::sync::Ordering;
+use ferrorail_engine::{OneSided, Shape, Update};
 
 /// Registrations kept, reused and evicted so far.
 fn registrations(window: &OneSided) -> [u64; 3] {
