@@ -177,3 +177,20 @@ pub fn window(team: &Team, bytes: u64, unit: u64, lock: Option<LockAlgorithm>) -
     // SAFETY: the window brings its memory.
     unsafe { Window::create(team, spec) }.expect("a window")
 }
+
+/// Runs `body`, which is all of `test`, where no other test runs: whoever runs the tests, each may have a process or not.
+pub fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
+    const ALONE: &str = "TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return body();
+    }
+    let program = std::env::current_exe().expect("a test program");
+    let mut command = std::process::Command::new(program);
+    command.args([test, "--exact"]).env(ALONE, "1");
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+}

@@ -2,7 +2,7 @@
 
 mod buffers;
 
-use super::ranks::{self, on_ranks, settings};
+use super::ranks::{self, in_a_process_of_its_own, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::config::{
     AtomicsChoice, LockBackoff, LockRequest, Pscw, ServiceThreads, Settings, WindowSettings,
@@ -268,6 +268,14 @@ fn service_threads() -> usize {
 
 #[test]
 fn each_window_has_a_thread_of_its_own_if_told() {
+    // Windows of other tests have threads too.
+    in_a_process_of_its_own(
+        "window_forms::each_window_has_a_thread_of_its_own_if_told",
+        count_threads_of_windows,
+    );
+}
+
+fn count_threads_of_windows() {
     const RANKS: u32 = 3;
     for threads_of in [ServiceThreads::Window, ServiceThreads::Process] {
         let windows = WindowSettings {
