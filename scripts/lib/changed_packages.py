@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Reads names of changed files, prints the packages of the workspace that they belong to.
 
-A file outside every package's folder that decides how all are built stands for all of them.
+A file outside every package's folder that decides how all are built stands for all of them. With a package goes
+the one that has its tests, if they are apart.
 """
 
 import json
@@ -27,6 +28,7 @@ def main():
         names = {
             name for folder, name in folders.items() if any(file.startswith(folder) for file in changed)
         }
+    names |= {f"{name}-tests" for name in names} & set(folders.values())
     for name in sorted(names):
         print(name)
 
