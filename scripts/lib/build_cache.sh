@@ -12,7 +12,8 @@ build_key() {
         # Of the packages that have a source: the workspace's own have none.
         awk -v RS= '/\nsource = /' Cargo.lock
         cat .cargo/config.toml
-        sed -n '/^\[profile/,$p' Cargo.toml
+        # Profiles, but not those of the workspace's own packages.
+        awk '/^\[/ { on = /^\[profile/ && !/\.package\.(ferrorail-|xtask)/ } on && !/^#/ && NF' Cargo.toml
         # Headers that bindings are generated from, and what does that.
         dpkg-query --show --showformat '${Package} ${Version}\n' libibverbs-dev librdmacm-dev libhwloc-dev \
             libclang-dev gcc 2>/dev/null
