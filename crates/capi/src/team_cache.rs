@@ -348,6 +348,11 @@ pub fn finalize(session: &Session) {
         .filter(|(address, _)| Some(**address) != world)
         .filter_map(|(_, entry)| team_of(entry))
         .collect();
+    // What follows is of all ranks: who waits for this one in a call does not come to it.
+    world_team
+        .iter()
+        .chain(&teams)
+        .for_each(|team| team.no_further_call());
     let rank = host.comm_rank(host.predefined().comm_world).unwrap_or(0);
     let retired = std::mem::take(&mut *retired());
     parked::clear();

@@ -115,6 +115,14 @@ pub enum EngineError {
         /// The peer.
         rank: Rank,
     },
+    /// A peer's program freed the communicator, or called `MPI_Finalize`, without this call.
+    #[error(
+        "rank {rank} has called MPI_Finalize or freed the communicator, and never makes this call"
+    )]
+    PeerLeft {
+        /// The peer.
+        rank: Rank,
+    },
     /// Ranks were out of step after an earlier error; others have done this call, or let it fail as well.
     #[error("this call was lost by an earlier error on the communicator, which goes on later: {0}")]
     Lost(String),

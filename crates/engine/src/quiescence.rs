@@ -18,6 +18,7 @@ pub(crate) mod progress;
 
 use crate::EngineError;
 use crate::blocking_wait::probe::{check_sent, probe_peer};
+use crate::blocking_wait::status::Awaited;
 use crate::blocking_wait::{Blocked, BlockingWait};
 use crate::team::connect::connect_all;
 use crate::team::connected::Peers;
@@ -162,14 +163,18 @@ fn check(map: &Map, state: &mut State) -> Result<(), EngineError> {
     for link in links.iter().filter_map(|rank| state.links[rank.index()]) {
         rails.fabric.check(link.peer)?;
     }
-    probe_peer(map, state, from, None)
+    // It tells of earlier operations as it makes its calls.
+    let last = state.sequence.op();
+    probe_peer(map, state, from, Awaited::Operation(last))
 }
 
 /// Waits until all ranks are known to have finished operation `op`, which was wanted.
 #[cold]
 pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineError> {
     // Half a ring is left to those who are behind, so that nobody waits for this rank meanwhile.
-    let mut blocking_wait = BlockingWait::new(map, "run-ahead").resting();
+    let mut blocking_wait = BlockingWait::new(map, "run-ahead")
+        .for_operation(state.sequence.op())
+        .resting();
     if !map.topology.is_leader(map.rank) {
         blocking_wait = blocking_wait.for_quiescence();
     }

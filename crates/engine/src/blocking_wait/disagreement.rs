@@ -1,6 +1,6 @@
 //! Looking for ranks that mean another call, or have given up: for those who have waited long.
 
-use super::status::{PeerStatus, show, status_of};
+use super::status::{Awaited, show, shown_operation, status_of};
 use crate::EngineError;
 use crate::tag::{contradicts, differed, has_come, number};
 use crate::team::map::Map;
@@ -34,14 +34,16 @@ pub(crate) enum Messages {
     Slot(u32, Slot, u64, Option<NodeRank>),
 }
 
-/// Looks for a rank of this node that takes part in nothing more.
-pub(super) fn left(map: &Map) -> Option<EngineError> {
+/// Looks for a rank of this node that takes no part in what is `awaited`, or in nothing more.
+pub(super) fn left(map: &Map, awaited: Awaited) -> Option<EngineError> {
     let flags = map.segment().flags();
+    let ranks = map.topology.ranks_of(map.node);
     let mut others = (0..map.segment().geometry().local_ranks).map(NodeRank);
-    let is_gone = |local| status_of(flags.status(local), None) == PeerStatus::Gone;
-    let gone = others.find(|&local| local != map.node_rank && is_gone(local))?;
-    let rank = map.topology.ranks_of(map.node)[gone.index()];
-    Some(EngineError::PeerGaveUp { rank })
+    others.find_map(|local| {
+        let status = status_of(flags.status(local), awaited);
+        let error = status.error(ranks[local.index()]);
+        error.filter(|_| local != map.node_rank)
+    })
 }
 
 /// Looks for a rank of this node that disagrees with the operation, and for messages of ranks that
@@ -104,11 +106,7 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
 /// form it may have said it elsewhere, as it took a block for longer or shorter than this rank does.
 fn has_passed(map: &Map, of: NodeRank, tag: u64) -> bool {
     let segment = map.segment();
-    let shown = segment.flags().status(of);
-    let is_in = match status_of(shown, None) {
-        PeerStatus::Gone => 0,
-        _ => number(shown),
-    };
+    let is_in = shown_operation(segment.flags().status(of));
     let finished = segment.finished(of).load(Ordering::Acquire);
     is_in > number(tag) || finished >= number(tag)
 }

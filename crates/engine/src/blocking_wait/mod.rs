@@ -15,6 +15,7 @@ use disagreement::{Expected, disagreement, left};
 use ferrorail_base::NodeRank;
 use ferrorail_fabric::Endpoint;
 use ferrorail_shm::{WaitPolicy, Waiter};
+use status::Awaited;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,7 @@ pub(crate) struct BlockingWait<'a> {
     waiter: Waiter,
     /// What the operation's flags hold where all agree.
     expected: Option<Expected>,
+    awaited: Awaited,
     /// Whether the leader's next quiescence is all that is waited for.
     for_quiescence: bool,
 }
@@ -58,8 +60,15 @@ impl<'a> BlockingWait<'a> {
             collective,
             waiter: Waiter::new(&map.wait),
             expected: None,
+            awaited: Awaited::Unnumbered,
             for_quiescence: false,
         }
+    }
+
+    /// Waits for others to come as far as `operation`.
+    pub fn for_operation(mut self, operation: u64) -> Self {
+        self.awaited = Awaited::Operation(operation);
+        self
     }
 
     /// Waits for the leader to prove more, and for nothing else.
@@ -83,6 +92,7 @@ impl<'a> BlockingWait<'a> {
 
     /// Looks from now on for peers whose arguments differ.
     pub fn expect(&mut self, expected: Expected) {
+        self.awaited = Awaited::Call(expected.tag);
         self.expected = Some(expected);
     }
 
@@ -132,7 +142,7 @@ impl<'a> BlockingWait<'a> {
     ///
     /// # Errors
     /// [`EngineError::PeerDied`], [`EngineError::PeerTimeout`], [`EngineError::Mismatch`],
-    /// [`EngineError::PeerGaveUp`], or a rail's failure.
+    /// [`EngineError::PeerGaveUp`], [`EngineError::PeerLeft`], or a rail's failure.
     pub fn idle(
         &mut self,
         blocked: Blocked,
@@ -143,8 +153,9 @@ impl<'a> BlockingWait<'a> {
         }
         let waiting_for = waiting_for();
         waiting::note(format!("{waiting_for} in {}", self.collective));
-        let differs = |expected| disagreement(self.map, expected);
-        if let Some(error) = left(self.map).or_else(|| self.expected.as_ref().and_then(differs)) {
+        let expected = self.expected.as_ref();
+        let differs = || expected.and_then(|expected| disagreement(self.map, expected));
+        if let Some(error) = left(self.map, self.awaited).or_else(differs) {
             return Err(error);
         }
         let (settings, waited) = (self.map.context.settings(), self.waiter.waited());

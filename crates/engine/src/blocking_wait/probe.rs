@@ -1,7 +1,7 @@
 //! Asking a rank of another node what it is in: who has waited long reads the status cell in which the other,
 //! if it waits long too, says so (see [`status`](super::status)).
 
-use super::status::{PeerStatus, status_of};
+use super::status::{Awaited, PeerStatus, status_of};
 use crate::EngineError;
 use crate::team::map::{Map, TeamRails};
 use crate::team::state::State;
@@ -19,15 +19,15 @@ pub(crate) fn check_sent(rails: &TeamRails, state: &State) -> Result<(), EngineE
 }
 
 /// Reads the status cell of `rank`, a connected one of another node, and looks at it when it is asked the next
-/// time. `tag` is that of the operation in which `rank` is waited for.
+/// time. It is waited for to do what is `awaited`.
 ///
 /// # Errors
-/// [`EngineError::PeerGaveUp`], [`EngineError::Mismatch`], or a rail's failure.
+/// [`EngineError::PeerGaveUp`], [`EngineError::PeerLeft`], [`EngineError::Mismatch`], or a rail's failure.
 pub(crate) fn probe_peer(
     map: &Map,
     state: &mut State,
     rank: Rank,
-    tag: Option<u64>,
+    awaited: Awaited,
 ) -> Result<(), EngineError> {
     let Some(rails) = &map.rails else {
         return Ok(());
@@ -38,12 +38,12 @@ pub(crate) fn probe_peer(
         }
         state.probe = None;
         let answer = map.segment().probe(map.node_rank).load(Ordering::Acquire);
-        match status_of(answer, tag) {
-            PeerStatus::Gone => return Err(EngineError::PeerGaveUp { rank: of }),
-            PeerStatus::Other if of == rank => {
-                return Err(EngineError::Mismatch { rank: Some(of) });
-            }
-            _ => {}
+        let status = status_of(answer, awaited);
+        if status == PeerStatus::Other && of == rank {
+            return Err(EngineError::Mismatch { rank: Some(of) });
+        }
+        if let Some(error) = status.error(of) {
+            return Err(error);
         }
     }
     let Some(link) = &state.links[rank.index()] else {

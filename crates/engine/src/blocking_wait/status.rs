@@ -1,32 +1,73 @@
 //! A rank's status cell: ranks that wait long show the tag of their operation there for others who do, and those that
 //! take part in nothing more say so. Nothing of that costs a call that does not wait.
 
-use crate::tag::contradicts;
+use crate::EngineError;
+use crate::tag::{contradicts, number};
 use crate::team::map::Map;
 use crate::team::resume::{NEVER, Phase};
+use ferrorail_base::Rank;
 
+/// Status cells from here on are of ranks whose program has no more use for the team, and say which operation was their
+/// last: others may still be in one of those.
+const LEFT: u64 = 0xfc << PHASE_SHIFT;
 /// Status cells from here on are of ranks that take part in nothing more. Those of such as may go on
 /// without the team say with which call ([`resume`](crate::team::resume)).
 const STOPPED: u64 = 0xfd << PHASE_SHIFT;
 const PHASE_SHIFT: u32 = 56;
-const CALL: u64 = (1 << PHASE_SHIFT) - 1;
+/// A call's or an operation's number.
+const NUMBER: u64 = (1 << PHASE_SHIFT) - 1;
+
+/// What others have yet to do for one who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// Nothing that has a number.
+    Unnumbered,
+    /// Their part in the operation of this number.
+    Operation(u64),
+    /// Their part in the operation of this tag, which has the same arguments on all ranks.
+    Call(u64),
+}
+
+impl Awaited {
+    fn number(self) -> Option<u64> {
+        match self {
+            Self::Unnumbered => None,
+            Self::Operation(op) => Some(op),
+            Self::Call(tag) => Some(number(tag)),
+        }
+    }
+}
 
 /// What a rank's status cell says to one who waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PeerStatus {
-    /// It takes part in nothing more.
+    /// It had an error, and takes part in nothing more.
     Gone,
+    /// Its program freed the communicator before this operation.
+    Left,
     /// It is in the same operation, with other arguments.
     Other,
     /// Nothing that matters.
     Unremarkable,
 }
 
-/// What `status` says to one who waits in the operation of `tag`.
-pub(crate) fn status_of(status: u64, tag: Option<u64>) -> PeerStatus {
-    match tag {
-        _ if status >= STOPPED => PeerStatus::Gone,
-        Some(tag) if contradicts(status, tag) => PeerStatus::Other,
+impl PeerStatus {
+    /// The error of one who waits for `rank`, if it waits in vain.
+    pub fn error(self, rank: Rank) -> Option<EngineError> {
+        match self {
+            Self::Gone => Some(EngineError::PeerGaveUp { rank }),
+            Self::Left => Some(EngineError::PeerLeft { rank }),
+            Self::Other | Self::Unremarkable => None,
+        }
+    }
+}
+
+/// What `status` says to one who waits for what is `awaited`.
+pub(crate) fn status_of(status: u64, awaited: Awaited) -> PeerStatus {
+    match (status, awaited) {
+        (STOPPED.., _) => PeerStatus::Gone,
+        (LEFT.., _) if awaited.number() > Some(status & NUMBER) => PeerStatus::Left,
+        (..LEFT, Awaited::Call(tag)) if contradicts(status, tag) => PeerStatus::Other,
         _ => PeerStatus::Unremarkable,
     }
 }
@@ -34,6 +75,23 @@ pub(crate) fn status_of(status: u64, tag: Option<u64>) -> PeerStatus {
 /// Says on this rank's status cell that it is in, or was in, the operation of `tag`.
 pub(crate) fn show(map: &Map, tag: u64) {
     map.segment().flags().show(map.node_rank, tag);
+}
+
+/// The operation of which `status` says that its rank is or was in it; 0 if it says none.
+pub(crate) fn shown_operation(status: u64) -> u64 {
+    match status {
+        LEFT.. => 0,
+        tag => number(tag),
+    }
+}
+
+/// Says on this rank's status cell that operation `last` was the last that its program had for the team.
+pub(crate) fn leave(map: &Map, last: u64) {
+    show(map, left_status(last));
+}
+
+fn left_status(last: u64) -> u64 {
+    LEFT | last & NUMBER
 }
 
 /// Says on this rank's status cell that it takes part in nothing more, and `call` in `phase` of what follows.
@@ -44,7 +102,7 @@ pub(crate) fn stop(map: &Map, phase: Phase, call: u64) {
 fn stop_status(phase: Phase, call: u64) -> u64 {
     match call {
         NEVER => NEVER,
-        call => (STOPPED + ((phase as u64) << PHASE_SHIFT)) | call & CALL,
+        call => (STOPPED + ((phase as u64) << PHASE_SHIFT)) | call & NUMBER,
     }
 }
 
@@ -53,7 +111,7 @@ fn stop_status(phase: Phase, call: u64) -> u64 {
 pub(crate) fn stopped(status: u64, phase: Phase) -> Option<u64> {
     match status {
         NEVER => Some(NEVER),
-        status if status >= stop_status(phase, 0) => Some(status & CALL),
+        status if status >= stop_status(phase, 0) => Some(status & NUMBER),
         _ => None,
     }
 }
@@ -74,18 +132,44 @@ mod tests {
         for phase in [Phase::Noticed, Phase::Chosen] {
             for call in [0, 7, NEVER] {
                 let status = stop_status(phase, call);
-                assert_eq!(status_of(status, Some(one)), PeerStatus::Gone);
+                assert_eq!(status_of(status, Awaited::Call(one)), PeerStatus::Gone);
                 assert_eq!(stopped(status, Phase::Noticed), Some(call));
                 let chosen = phase == Phase::Chosen || call == NEVER;
                 assert_eq!(stopped(status, Phase::Chosen), chosen.then_some(call));
             }
             assert_eq!(stopped(one, phase), None);
         }
-        assert_eq!(status_of(other, Some(one)), PeerStatus::Other);
+        assert_eq!(status_of(other, Awaited::Call(one)), PeerStatus::Other);
         let later = tag(OP + 1, Collective::Bcast, Rank(0), 0);
         for status in [0, one, later] {
-            assert_eq!(status_of(status, Some(one)), PeerStatus::Unremarkable);
+            assert_eq!(
+                status_of(status, Awaited::Call(one)),
+                PeerStatus::Unremarkable
+            );
         }
-        assert_eq!(status_of(other, None), PeerStatus::Unremarkable);
+        for awaited in [Awaited::Unnumbered, Awaited::Operation(OP)] {
+            assert_eq!(status_of(other, awaited), PeerStatus::Unremarkable);
+        }
+    }
+
+    #[test]
+    fn who_left_is_missed_in_later_operations_only() {
+        let left = left_status(OP);
+        let at = |op| tag(op, Collective::Bcast, Rank(0), 40);
+        for (op, status) in [(OP, PeerStatus::Unremarkable), (OP + 1, PeerStatus::Left)] {
+            assert_eq!(status_of(left, Awaited::Call(at(op))), status);
+            assert_eq!(status_of(left, Awaited::Operation(op)), status);
+        }
+        assert_eq!(
+            status_of(left, Awaited::Unnumbered),
+            PeerStatus::Unremarkable
+        );
+        assert_eq!(
+            status_of(left_status(0), Awaited::Operation(1)),
+            PeerStatus::Left
+        );
+        assert_eq!(stopped(left, Phase::Noticed), None);
+        assert_eq!(shown_operation(left), 0);
+        assert_eq!(shown_operation(at(OP)), OP);
     }
 }

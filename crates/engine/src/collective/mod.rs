@@ -222,7 +222,7 @@ fn goes_past_caches(map: &Map, call: &Call<'_>) -> bool {
 fn wait_for_channel(map: &Map, state: &mut State, needed: u64) -> Result<(), EngineError> {
     // Half a ring at once, as who waits for each place anew is woken up for each.
     let wanted = state.sequence.half_a_ring_ago().max(needed);
-    let mut blocking_wait = BlockingWait::new(map, "run-ahead");
+    let mut blocking_wait = BlockingWait::new(map, "run-ahead").for_operation(state.sequence.op());
     for rank in map.others() {
         let finished = map.segment().finished(NodeRank(rank.0));
         while finished.load(Ordering::Acquire) < wanted {

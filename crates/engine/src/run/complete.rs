@@ -6,6 +6,7 @@ use crate::EngineError;
 use crate::blocking_wait::BlockingWait;
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::probe::{check_sent, probe_peer};
+use crate::blocking_wait::status::Awaited;
 use crate::collective::eager::form::is_exchange;
 use crate::tag;
 use crate::team::state::State;
@@ -133,7 +134,7 @@ impl Run<'_> {
             rails.fabric.check(peer)?;
         }
         match self.awaited() {
-            Some(rank) => probe_peer(self.map, state, rank, Some(self.op)),
+            Some(rank) => probe_peer(self.map, state, rank, Awaited::Call(self.op)),
             None => Ok(()),
         }
     }

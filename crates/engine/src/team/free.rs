@@ -9,6 +9,7 @@ use super::Team;
 use super::flush::Flush;
 use super::state::{Leaving, Life, State};
 use crate::Context;
+use crate::blocking_wait::status;
 use ferrorail_fabric::Endpoint;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +34,7 @@ impl Team {
     /// [`Team::is_over`].
     pub fn retire(&self) -> bool {
         let mut state = self.state();
+        self.say_left(&state);
         if self.end(&mut state) && self.map.rails.is_some() {
             let flush = Flush::start(&self.map, &state.links);
             state.life = Life::Ended(Leaving::Flushing(flush));
@@ -75,6 +77,18 @@ impl Team {
         }
         *leaving = Leaving::Over;
         true
+    }
+
+    /// Tells who waits for this rank in vain, now or later, that its program makes no further call.
+    pub fn no_further_call(&self) {
+        self.say_left(&self.state());
+    }
+
+    fn say_left(&self, state: &State) {
+        let may_be_awaited = matches!(state.life, Life::InUse | Life::Parked);
+        if may_be_awaited && self.map.node_memory.is_some() {
+            status::leave(&self.map, state.sequence.op());
+        }
     }
 
     /// No operation runs after this; false if it was so before.
@@ -131,6 +145,8 @@ impl Context {
 
 impl Drop for Team {
     fn drop(&mut self) {
+        // A parked one has not been retired.
+        self.no_further_call();
         // Who retired it has waited for the others as long as was worth it.
         if !self.state.get_mut().life.is_over() {
             self.free();
