@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-FOR_ALL = {"Cargo.toml", "Cargo.lock", ".cargo/config.toml", ".clippy.toml"}
+FOR_ALL = {"Cargo.toml", "Cargo.lock", ".cargo/config.toml", ".clippy.toml", "scripts/lib/cmake_headers.sh"}
 
 
 def main():

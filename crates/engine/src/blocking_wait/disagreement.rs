@@ -1,4 +1,4 @@
-//! Looking for ranks that mean another call, or have given up: for those who have waited long.
+//! Looking for ranks that mean another call, have given up or left: for those who have waited long.
 
 use super::status::{Awaited, show, shown_operation, status_of};
 use crate::EngineError;
@@ -38,12 +38,9 @@ pub(crate) enum Messages {
 pub(super) fn left(map: &Map, awaited: Awaited) -> Option<EngineError> {
     let flags = map.segment().flags();
     let ranks = map.topology.ranks_of(map.node);
-    let mut others = (0..map.segment().geometry().local_ranks).map(NodeRank);
-    others.find_map(|local| {
-        let status = status_of(flags.status(local), awaited);
-        let error = status.error(ranks[local.index()]);
-        error.filter(|_| local != map.node_rank)
-    })
+    let all = (0..map.segment().geometry().local_ranks).map(NodeRank);
+    let mut others = all.filter(|&local| local != map.node_rank);
+    others.find_map(|local| status_of(flags.status(local), awaited).error(ranks[local.index()]))
 }
 
 /// Looks for a rank of this node that disagrees with the operation, and for messages of ranks that

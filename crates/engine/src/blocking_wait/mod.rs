@@ -48,6 +48,7 @@ pub(crate) struct BlockingWait<'a> {
     waiter: Waiter,
     /// What the operation's flags hold where all agree.
     expected: Option<Expected>,
+    /// What others have yet to do, where nothing is `expected`.
     awaited: Awaited,
     /// Whether the leader's next quiescence is all that is waited for.
     for_quiescence: bool,
@@ -92,7 +93,6 @@ impl<'a> BlockingWait<'a> {
 
     /// Looks from now on for peers whose arguments differ.
     pub fn expect(&mut self, expected: Expected) {
-        self.awaited = Awaited::Call(expected.tag);
         self.expected = Some(expected);
     }
 
@@ -154,8 +154,9 @@ impl<'a> BlockingWait<'a> {
         let waiting_for = waiting_for();
         waiting::note(format!("{waiting_for} in {}", self.collective));
         let expected = self.expected.as_ref();
+        let awaited = expected.map_or(self.awaited, |expected| Awaited::Call(expected.tag));
         let differs = || expected.and_then(|expected| disagreement(self.map, expected));
-        if let Some(error) = left(self.map, self.awaited).or_else(differs) {
+        if let Some(error) = left(self.map, awaited).or_else(differs) {
             return Err(error);
         }
         let (settings, waited) = (self.map.context.settings(), self.waiter.waited());
