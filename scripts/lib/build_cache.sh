@@ -1,11 +1,12 @@
 # shellcheck shell=bash
-# Sourced after need.sh: compiled dependencies of earlier runs, for clones that have built nothing yet.
+# Sourced after need.sh: what earlier runs compiled, for clones that have built nothing yet.
 #
-# What is kept is what crates.io gave: its sources are held to the checksums in Cargo.lock, and the key
-# covers all else that decides what they compile to. The workspace's own crates are always built anew.
-# Cargo checks what it finds there as it does its own. The folder may be deleted at any time.
+# Cargo compiles a crate again if one of its sources is younger than what was compiled, and sources of a new clone
+# all are. With a kept build goes the checksum of each source: those that still have theirs get an old date, all
+# others today's, and cargo compiles what differs and what depends on it. Dependencies are held to the checksums in
+# Cargo.lock. Tests always run. The folder may be deleted at any time; FRESH=1 scripts/test does without.
 
-# Everything that the compiled dependencies depend on, as one word.
+# All that a kept build depends on besides the sources of the workspace, as one word.
 build_key() {
     {
         rustc --version --verbose
@@ -21,45 +22,64 @@ build_key() {
     } | sha256sum | cut -c 1-16
 }
 
-built_dependencies() { echo "$(cache_dir)/build-$(build_key)"; }
+kept_build() { echo "$(cache_dir)/build-$(build_key)"; }
 
-# restore_dependencies TARGET: copies them into a target folder that is not there yet.
-restore_dependencies() {
-    local kept
-    kept=$(built_dependencies)
-    [[ ! -e $1 && -d $kept ]] || return 0
-    touch "$kept"
-    mkdir -p "$(dirname "$1")"
-    cp -a "$kept" "$1.part" && mv "$1.part" "$1"
+# The checksum and path of each file that a build may read.
+sources() {
+    git ls-files -z --cached --others --exclude-standard --exclude='*.part' | sort -zu | xargs -0 sha256sum 2>/dev/null || true
 }
 
-# keep_dependencies TARGET: keeps those of a target folder in which everything was built, unless some are
-# kept already; those that no run has used for two weeks go.
-keep_dependencies() {
-    local kept part
-    kept=$(built_dependencies)
-    [[ ! -e $kept ]] || return 0
-    find "$(cache_dir)" -maxdepth 1 -name 'build-*' -mtime +14 -exec rm -rf {} +
-    part=$kept.$$
-    if copy_dependencies "$1" "$part"; then
-        mv "$part" "$kept"
+# restore_build TARGET: copies the kept build into a target folder that is not there yet.
+restore_build() {
+    local kept
+    kept=$(kept_build)
+    [[ ! -e $1 ]] || return 0
+    mkdir -p "$(dirname "$1")"
+    if [[ -f $kept/sources ]] && touch "$kept" && cp -a "$kept" "$1.part"; then
+        date_sources "$1.part" "$1"
+        mv "$1.part" "$1"
     else
-        rm -rf "$part"
+        rm -rf "$1.part"
     fi
 }
 
-# copy_dependencies TARGET COPY: all that was built but the workspace's own crates.
-copy_dependencies() {
-    local members=() member
-    mkdir -p "$2"
-    cp -a "$1"/{checked,loom} "$2" || return
-    while read -r member; do members+=(--package "$member"); done < <(workspace_members)
-    cargo clean --quiet --target-dir "$2" --profile checked "${members[@]}" &&
-        cargo clean --quiet --target-dir "$2/loom" --profile checked "${members[@]}" || return
-    rm -rf "$2"/*/incremental "$2"/*/examples
+# date_sources KEPT TARGET: an old date for sources from which KEPT was built, today's for the others. The old date
+# is always the same: `cargo doc` compares dates for equality.
+date_sources() {
+    local now
+    now=$(mktemp)
+    sources >"$now"
+    cut -c 67- "$now" | touch_all now
+    comm -12 <(sort "$now") <(sort "$1/sources") | cut -c 67- | touch_all 2001-01-01
+    rm -f "$now"
+    [[ $(<"$1/place") == "$PWD"$'\n'"$2" ]] || forget_place "$1"
 }
 
-workspace_members() {
-    cargo metadata --no-deps --format-version 1 |
-        python3 -c 'import json, sys; [print(package["name"]) for package in json.load(sys.stdin)["packages"]]'
+# forget_place KEPT: compiled elsewhere, so what names that place is compiled again.
+forget_place() {
+    local old
+    old=$(head -n 1 "$1/place")
+    grep -rlaFZ "$old/" "$1"/{,loom/}checked/.fingerprint | xargs -0r dirname -z | xargs -0r rm -rf
+    grep -rlE --include='*.rs' 'env!\("(CARGO_[^P]|OUT_DIR)' crates ffi scripts tests | touch_all now
+}
+
+touch_all() { tr '\n' '\0' | xargs -0r touch --no-create --date="$1"; }
+
+# keep_build TARGET SOURCES: keeps a build in which everything was compiled from SOURCES (as `sources` printed them
+# before), unless one of these is kept already or a file has changed since. Builds that no run has used for two
+# weeks go.
+keep_build() {
+    local kept part
+    kept=$(kept_build)
+    part=$kept.$$
+    if cmp -s "$2" "$kept/sources" || ! cmp -s "$2" <(sources); then return 0; fi
+    find "$(cache_dir)" -maxdepth 1 -name 'build-*' -mtime +14 -exec rm -rf {} +
+    mkdir -p "$part"
+    if cp -a "$1"/{checked,loom,doc} "$part" && cp "$2" "$part/sources"; then
+        printf '%s\n' "$PWD" "$1" >"$part/place"
+        rm -rf "$part"{,/loom}/checked/incremental "$kept"
+        mv -T "$part" "$kept"
+    else
+        rm -rf "$part"
+    fi
 }
