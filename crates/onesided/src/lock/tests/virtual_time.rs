@@ -18,6 +18,8 @@ pub const ROUND_TRIP: u64 = 100;
 const LOOK: u64 = 4;
 /// Later than anything that is planned.
 const NEVER: u64 = u64::MAX;
+/// In place of when a task goes on.
+const ENDED: u64 = 0;
 /// Ten times the longest contest: only a lost wake-up lasts that long.
 const END_OF_TIME: u64 = 1 << 23;
 
@@ -60,8 +62,9 @@ struct Owed {
 
 /// Time and the memory of one lock.
 pub struct World {
-    now: RefCell<u64>,
-    next: RefCell<u64>,
+    now: Cell<u64>,
+    /// When the task that runs goes on.
+    next: Cell<u64>,
     random: RefCell<SplitMix64>,
     words: RefCell<Words>,
     /// How many of 100 stores are not acknowledged.
@@ -72,8 +75,8 @@ pub struct World {
 impl World {
     pub fn new(seed: u64, contenders: u32, at_home: Rc<dyn Fn(u32)>) -> Rc<Self> {
         Rc::new(Self {
-            now: RefCell::new(0),
-            next: RefCell::new(NEVER),
+            now: Cell::new(0),
+            next: Cell::new(NEVER),
             random: RefCell::new(SplitMix64(seed)),
             words: RefCell::new(Words {
                 home: 0,
@@ -135,7 +138,7 @@ impl World {
     }
 
     pub fn now(&self) -> u64 {
-        *self.now.borrow()
+        self.now.get()
     }
 
     pub fn home(&self) -> u64 {
@@ -153,8 +156,7 @@ impl World {
             if self.now() >= until {
                 return Poll::Ready(());
             }
-            let mut next = self.next.borrow_mut();
-            *next = until.min(*next);
+            self.next.set(until);
             Poll::Pending
         })
         .await;
@@ -195,24 +197,37 @@ impl World {
     }
 
     /// Runs all tasks to their end, those that are due at the same time in random order.
-    pub fn run(&self, mut tasks: Vec<Pin<Box<dyn Future<Output = ()> + '_>>>) {
+    pub fn run(&self, tasks: Vec<Pin<Box<dyn Future<Output = ()> + '_>>>) {
         let mut context = Context::from_waker(Waker::noop());
+        // With each task, when it goes on.
+        let mut tasks: Vec<_> = tasks.into_iter().map(|task| (0, task)).collect();
+        let mut due = Vec::new();
         while !tasks.is_empty() {
             self.account();
-            *self.next.borrow_mut() = NEVER;
-            for index in (1..tasks.len()).rev() {
-                tasks.swap(index, self.random(index as u64 + 1) as usize);
+            let now = self.now();
+            due.clear();
+            due.extend((0..tasks.len()).filter(|&task| tasks[task].0 <= now));
+            for index in (1..due.len()).rev() {
+                due.swap(index, self.random(index as u64 + 1) as usize);
             }
-            tasks.retain_mut(|task| task.as_mut().poll(&mut context).is_pending());
-            let due = self.owed.borrow().iter().map(|owed| owed.due).min();
-            let next = due.unwrap_or(NEVER).min(*self.next.borrow());
+            for &index in &due {
+                let (next, task) = &mut tasks[index];
+                self.next.set(NEVER);
+                let ended = task.as_mut().poll(&mut context).is_ready();
+                *next = if ended { ENDED } else { self.next.get() };
+            }
+            tasks.retain(|&(next, _)| next != ENDED);
+            let owed = self.owed.borrow();
+            let next = tasks.iter().map(|&(next, _)| next);
+            let next = next.chain(owed.iter().map(|owed| owed.due)).min();
+            let next = next.unwrap_or(NEVER);
             assert!(
                 tasks.is_empty() || next < END_OF_TIME,
                 "a wake-up was lost: {} contenders wait for ever",
                 tasks.len()
             );
             if !tasks.is_empty() {
-                *self.now.borrow_mut() = next;
+                self.now.set(next);
             }
         }
     }
