@@ -15,9 +15,10 @@ build_key() {
         cat .cargo/config.toml
         # Profiles, but not those of the workspace's own packages.
         awk '/^\[/ { on = /^\[profile/ && !/\.package\.(ferrorail-|xtask)/ } on && !/^#/ && NF' Cargo.toml
-        # Headers that bindings are generated from, and what does that.
+        # Headers that bindings are generated from, what does that, and what builds the tests' MPI programs.
         dpkg-query --show --showformat '${Package} ${Version}\n' libibverbs-dev librdmacm-dev libhwloc-dev \
-            libclang-dev gcc 2>/dev/null
+            libclang-dev gcc gfortran libopenmpi-dev libmpich-dev 2>/dev/null
+        cat scripts/lib/mpi_abi.sh tests/src/program.rs
         echo "${RUSTFLAGS-}"
     } | sha256sum | cut -c 1-16
 }
@@ -75,11 +76,16 @@ keep_build() {
     if cmp -s "$2" "$kept/sources" || ! cmp -s "$2" <(sources); then return 0; fi
     find "$(cache_dir)" -maxdepth 1 -name 'build-*' -mtime +14 -exec rm -rf {} +
     mkdir -p "$part"
-    if cp -a "$1"/{checked,loom,doc} "$part" && cp "$2" "$part/sources"; then
+    if cp -a "$1"/{checked,loom,doc} "$part" && keep_programs "$1" "$part" && cp "$2" "$part/sources"; then
         printf '%s\n' "$PWD" "$1" >"$part/place"
         rm -rf "$part"{,/loom}/checked/incremental "$kept"
         mv -T "$part" "$kept"
     else
         rm -rf "$part"
     fi
+}
+
+# keep_programs TARGET COPY: the MPI programs of the tests, which have the same rule (tests/src/program.rs).
+keep_programs() {
+    mkdir "$2/tests" && cp -a "$1"/tests/{openmpi,mpich,abi} "$2/tests"
 }
