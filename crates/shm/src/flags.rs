@@ -7,13 +7,14 @@ use ferrorail_base::sync::{AtomicU64, Ordering};
 use std::mem;
 
 /// One word that shares its cache line with nothing that another rank writes, so that its writer disturbs nobody
-/// else's polling; a status cell beside it, which is written and read by those only who have waited long, or do
-/// nothing; and what the rank was in, which is read by those only who are behind it.
+/// else's polling; a status cell of two words beside it, which is written and read by those only who have waited long, or
+/// do nothing; and what the rank was in, which is read by those only who are behind it.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Flag {
     value: AtomicU64,
     status: AtomicU64,
+    left: AtomicU64,
     recent: [AtomicU64; RECENT],
 }
 
@@ -22,6 +23,7 @@ impl Default for Flag {
         Self {
             value: AtomicU64::new(0),
             status: AtomicU64::new(0),
+            left: AtomicU64::new(0),
             recent: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -29,10 +31,32 @@ impl Default for Flag {
 
 /// How many operations a rank is remembered to have been in: more than it may be ahead of others, which is as many
 /// as there are channels, with much and with little scratch; in whole lines.
-const RECENT: usize = 158;
+const RECENT: usize = 157;
 
 /// Where in a [`Flag`] its status cell is.
 pub(crate) const STATUS: usize = mem::offset_of!(Flag, status);
+
+/// A status cell as it was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// What its rank has shown last; 0 before.
+    pub shown: u64,
+    /// The last operation that its rank had to do, if that has said so: what it has shown stands.
+    pub left_after: Option<u64>,
+}
+
+impl Status {
+    /// Bytes of a status cell.
+    pub const BYTES: usize = 16;
+
+    /// The cell in `words`.
+    pub(crate) fn read([shown, left]: [&AtomicU64; 2]) -> Self {
+        Self {
+            shown: shown.load(Ordering::Acquire),
+            left_after: left.load(Ordering::Acquire).checked_sub(1),
+        }
+    }
+}
 
 /// An arrival flag: raised by the sender of a message, or the rail that brought it, and read by who awaits it.
 #[derive(Clone, Copy, Debug)]
@@ -113,16 +137,24 @@ impl<'a> NodeFlags<'a> {
         self.flags[rank.index()].recent[op as usize % RECENT].load(Ordering::Relaxed)
     }
 
-    /// Writes the status cell of `rank`, which only itself may do.
+    /// Shows `status` in the cell of `rank`, which only itself may do.
     pub fn show(&self, rank: NodeRank, status: u64) {
         self.flags[rank.index()]
             .status
             .store(status, Ordering::Release);
     }
 
+    /// Says in the status cell of `rank`, which only itself may do, that operation `last` was its last.
+    pub fn leave(&self, rank: NodeRank, last: u64) {
+        self.flags[rank.index()]
+            .left
+            .store(last + 1, Ordering::Release);
+    }
+
     /// The status cell of `rank`.
-    pub fn status(&self, rank: NodeRank) -> u64 {
-        self.flags[rank.index()].status.load(Ordering::Acquire)
+    pub fn status(&self, rank: NodeRank) -> Status {
+        let flag = &self.flags[rank.index()];
+        Status::read([&flag.status, &flag.left])
     }
 }
 
@@ -133,6 +165,18 @@ mod tests {
     #[test]
     fn a_flag_fills_its_lines() {
         assert_eq!((size_of::<Flag>() % 64, align_of::<Flag>()), (0, 64));
+    }
+
+    #[test]
+    fn who_leaves_leaves_what_it_has_shown() {
+        assert_eq!(mem::offset_of!(Flag, left), STATUS + 8);
+        let memory = [Flag::default()];
+        let (flags, rank) = (NodeFlags::new(&memory), NodeRank(0));
+        let status = |shown, left_after| Status { shown, left_after };
+        assert_eq!(flags.status(rank), status(0, None));
+        flags.show(rank, 5);
+        flags.leave(rank, 0);
+        assert_eq!(flags.status(rank), status(5, Some(0)));
     }
 
     #[test]

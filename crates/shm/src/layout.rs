@@ -144,13 +144,13 @@ impl NodeLayout {
         FLAGS + self.geometry.local_ranks as usize * FLAG + r.index() * LINE
     }
 
-    /// `r`'s status cell (u64), beside its node flag.
+    /// `r`'s status cell (two u64), beside its node flag.
     #[track_caller]
     pub fn status(&self, r: NodeRank) -> usize {
         self.node_flag(r) + STATUS
     }
 
-    /// The word (u64) in which `r` reads the status cells of other nodes' ranks.
+    /// The two words (u64) in which `r` reads the status cells of other nodes' ranks.
     #[track_caller]
     pub fn probe(&self, r: NodeRank) -> usize {
         self.finished(r) + 8

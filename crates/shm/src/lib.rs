@@ -43,7 +43,7 @@ mod thread;
 #[cfg(not(loom))]
 pub mod wake_pipe;
 
-pub use flags::{Arrival, Flag, NodeFlags};
+pub use flags::{Arrival, Flag, NodeFlags, Status};
 pub use layout::{
     EAGER_MESSAGE, EAGER_MESSAGES, EAGER_SLOTS, NodeGeometry, NodeLayout, SMALL_SCRATCH,
 };

@@ -5,7 +5,7 @@ use crate::segment::found::Found;
 use crate::segment::placement::prefer_numa_node;
 use crate::segment::{Segment, SegmentHandle, ShmError, round_to_pages};
 use crate::{
-    Arrival, Cores, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeGeometry, NodeLayout,
+    Arrival, Cores, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeGeometry, NodeLayout, Status,
 };
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
@@ -154,9 +154,10 @@ impl NodeSegment {
         Cores::new(unsafe { self.cores.of(&self.segment) })
     }
 
-    /// The word in which `r` reads the status cells of other nodes' ranks.
-    pub fn probe(&self, r: NodeRank) -> &AtomicU64 {
-        self.segment.word(self.layout.probe(r))
+    /// The status cell of another node's rank that `r` has read last.
+    pub fn probed(&self, r: NodeRank) -> Status {
+        let at = self.layout.probe(r);
+        Status::read([at, at + 8].map(|at| self.segment.word(at)))
     }
 
     /// What the node's leader heard in round `round` of quiescence.

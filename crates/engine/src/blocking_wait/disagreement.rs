@@ -60,7 +60,7 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
     for local in asked.map(NodeRank) {
         let mut eager =
             (0..geometry.eager_slots).map(|slot| segment.eager_slot(local, slot).value());
-        let mut shown = [flags.value(local) >> 8, flags.status(local)].into_iter();
+        let mut shown = [flags.value(local) >> 8, flags.status(local).shown].into_iter();
         let differs = shown.any(|seen| contradicts(seen, tag))
             || eager.any(|seen| contradicts(seen, in_slots));
         if differs || differed(&flags, local, tag) {

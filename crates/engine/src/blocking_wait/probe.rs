@@ -5,9 +5,9 @@ use super::status::{Awaited, PeerStatus, status_of};
 use crate::EngineError;
 use crate::team::map::{Map, TeamRails};
 use crate::team::state::State;
-use ferrorail_base::sync::Ordering;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::{Endpoint, Op, Tracking};
+use ferrorail_shm::Status;
 
 /// Whether what this rank has sent to the others of the team arrives, also where nothing waits for that.
 ///
@@ -37,8 +37,7 @@ pub(crate) fn probe_peer(
             return Ok(());
         }
         state.probe = None;
-        let answer = map.segment().probe(map.node_rank).load(Ordering::Acquire);
-        let status = status_of(answer, awaited);
+        let status = status_of(map.segment().probed(map.node_rank), awaited);
         if status == PeerStatus::Other && of == rank {
             return Err(EngineError::Mismatch { rank: Some(of) });
         }
@@ -51,9 +50,10 @@ pub(crate) fn probe_peer(
     };
     let (layout, local) = map.layout_of(rank);
     let from = link.at(layout.status(local));
-    let into = rails.slice(map.segment().layout().probe(map.node_rank), 8);
+    let probe = map.segment().layout().probe(map.node_rank);
+    let into = rails.slice(probe, Status::BYTES);
     // Where this rail does not lead to the peer, another takes it over.
-    // SAFETY: both words are in registered segments; nobody else reads or writes this rank's.
+    // SAFETY: both cells are in registered segments; nobody else reads or writes this rank's.
     let posted = unsafe { rails.post(link, RailId(0), &Op::get(from, into), Tracking::Tracked) }?;
     state.probe = posted.map(|ticket| (rank, ticket));
     Ok(())
