@@ -163,9 +163,9 @@ fn check(map: &Map, state: &mut State) -> Result<(), EngineError> {
     for link in links.iter().filter_map(|rank| state.links[rank.index()]) {
         rails.fabric.check(link.peer)?;
     }
-    // It tells of earlier operations as it makes its calls.
-    let last = state.sequence.op();
-    probe_peer(map, state, from, Awaited::Operation(last))
+    // It tells of earlier operations as it makes its calls, and has all to make the next one as well.
+    let next = state.sequence.op() + 1;
+    probe_peer(map, state, from, Awaited::Operation(next))
 }
 
 /// Waits until all ranks are known to have finished operation `op`, which was wanted.
@@ -173,7 +173,7 @@ fn check(map: &Map, state: &mut State) -> Result<(), EngineError> {
 pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineError> {
     // Half a ring is left to those who are behind, so that nobody waits for this rank meanwhile.
     let mut blocking_wait = BlockingWait::new(map, "run-ahead")
-        .for_operation(state.sequence.op())
+        .for_operation(state.sequence.op() + 1)
         .resting();
     if !map.topology.is_leader(map.rank) {
         blocking_wait = blocking_wait.for_quiescence();
@@ -257,6 +257,38 @@ mod tests {
         });
         // No completion ever comes: the first word may have to be repeated.
         assert_eq!(heard.map(AtomicU64::into_inner), [1, 1]);
+    }
+
+    /// It has done all operations that there were, and told nothing of them: it would with the next one.
+    #[test]
+    fn who_leaves_before_the_next_operation_is_missed() {
+        let settings = Settings {
+            fabric: FabricChoice::Loopback,
+            node_size: Some(1),
+            rails: RailChoice::Count(1),
+            ..Settings::default()
+        };
+        let steps = AtomicU32::new(0);
+        on_ranks(2, &settings, |team| {
+            let (map, mut state) = (&team.map, team.enter().expect("a new team"));
+            prepare(map, &mut state).expect("a peer");
+            state.sequence.skip();
+            let mut outcome = check(map, &mut state);
+            drop(state);
+            if team.rank() == Rank(1) {
+                team.no_further_call();
+            }
+            steps.fetch_add(1, Ordering::AcqRel);
+            drive(team, || steps.load(Ordering::Acquire) >= 2);
+            if team.rank() == Rank(0) {
+                drive(team, || {
+                    outcome = check(map, &mut team.state());
+                    outcome.is_err()
+                });
+                let left = matches!(outcome, Err(EngineError::PeerLeft { rank: Rank(1) }));
+                assert!(left, "{outcome:?}");
+            }
+        });
     }
 
     #[test]
