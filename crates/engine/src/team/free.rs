@@ -85,9 +85,15 @@ impl Team {
     }
 
     fn say_left(&self, state: &State) {
-        let may_be_awaited = matches!(state.life, Life::InUse | Life::Parked);
+        let last = state.sequence.op();
+        let may_be_awaited = match state.life {
+            Life::InUse => true,
+            // Memory of one that was made for later and never used is not touched.
+            Life::Parked => last > 0,
+            _ => false,
+        };
         if may_be_awaited && self.map.node_memory.is_some() {
-            status::leave(&self.map, state.sequence.op());
+            status::leave(&self.map, last);
         }
     }
 
@@ -159,5 +165,47 @@ impl Drop for Team {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NoHost;
+    use ferrorail_base::config::Settings;
+    use ferrorail_base::{NodeRank, Rank};
+    use ferrorail_bootstrap::InProcess;
+    use ferrorail_shm::Status;
+
+    /// What `team` shows of rank 1 once that has dropped its own.
+    fn status_after_drop(first: &Team, team: Team) -> Status {
+        let team = (first.rank() == Rank(0)).then_some(team);
+        first.barrier().expect("rank 1 has dropped it");
+        team.map_or_else(Status::default, |team| {
+            team.map.segment().flags().status(NodeRank(1))
+        })
+    }
+
+    #[test]
+    fn who_drops_a_parked_team_says_so_unless_it_was_never_used() {
+        let context = Context::new(Settings::default(), Box::new(NoHost));
+        let run = |oob: InProcess, later: InProcess| {
+            let made = Team::create_with_spares(&context, context.settings(), Box::new(oob), 2);
+            let (first, mut spares) = made.expect("a team");
+            let (never_used, used) = (spares.remove(0), spares.remove(0));
+            used.adopt(Box::new(later));
+            used.barrier().expect("a barrier");
+            used.park().expect("on one node");
+            assert_eq!(status_after_drop(&first, never_used), Status::default());
+            let left = status_after_drop(&first, used).left_after;
+            assert_eq!(left.is_some(), first.rank() == Rank(0));
+            first.free();
+        };
+        std::thread::scope(|scope| {
+            for (oob, later) in InProcess::world(2).into_iter().zip(InProcess::world(2)) {
+                let run = &run;
+                scope.spawn(move || run(oob, later));
+            }
+        });
     }
 }
