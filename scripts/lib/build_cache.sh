@@ -36,8 +36,7 @@ restore_build() {
     kept=$(kept_build)
     [[ ! -e $1 ]] || return 0
     mkdir -p "$(dirname "$1")"
-    if [[ -f $kept/sources ]] && touch "$kept" && cp -a "$kept" "$1.part"; then
-        date_sources "$1.part" "$1"
+    if [[ -f $kept/sources ]] && touch "$kept" && cp -a "$kept" "$1.part" && date_sources "$1.part" "$1"; then
         mv "$1.part" "$1"
     else
         rm -rf "$1.part"
@@ -45,14 +44,13 @@ restore_build() {
 }
 
 # date_sources KEPT TARGET: an old date for sources from which KEPT was built, today's for the others. The old date
-# is always the same: `cargo doc` compares dates for equality.
+# is always the same: `cargo doc` compares dates for equality. Fails without git, which knows the sources.
 date_sources() {
-    local now
-    now=$(mktemp)
-    sources >"$now"
-    cut -c 67- "$now" | touch_all now
-    comm -12 <(sort "$now") <(sort "$1/sources") | cut -c 67- | touch_all 2001-01-01
-    rm -f "$now"
+    local here
+    here=$(sources)
+    [[ $here ]] || return
+    cut -c 67- <<<"$here" | touch_all now
+    comm -12 <(sort <<<"$here") <(sort "$1/sources") | cut -c 67- | touch_all 2001-01-01
     [[ $(<"$1/place") == "$PWD"$'\n'"$2" ]] || forget_place "$1"
 }
 
