@@ -27,7 +27,8 @@ kept_build() { echo "$(cache_dir)/build-$(build_key)"; }
 
 # The checksum and path of each file that a build may read.
 sources() {
-    git ls-files -z --cached --others --exclude-standard --exclude='*.part' | sort -zu | xargs -0 sha256sum 2>/dev/null || true
+    git ls-files -z --cached --others --exclude-standard --exclude='*.part' 2>/dev/null |
+        sort -zu | xargs -0r sha256sum 2>/dev/null || true
 }
 
 # restore_build TARGET: copies the kept build into a target folder that is not there yet.
@@ -71,7 +72,7 @@ keep_build() {
     local kept part
     kept=$(kept_build)
     part=$kept.$$
-    if cmp -s "$2" "$kept/sources" || ! cmp -s "$2" <(sources); then return 0; fi
+    if [[ ! -s $2 ]] || cmp -s "$2" "$kept/sources" || ! cmp -s "$2" <(sources); then return 0; fi
     find "$(cache_dir)" -maxdepth 1 -name 'build-*' -mtime +14 -exec rm -rf {} +
     mkdir -p "$part"
     if cp -a "$1"/{checked,loom,doc} "$part" && keep_programs "$1" "$part" && cp "$2" "$part/sources"; then
