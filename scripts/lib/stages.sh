@@ -95,6 +95,9 @@ begin_stages() {
     rm -f "$LOGS"/*.result "$LOGS"/*.verdict
 }
 
+# totals: "passed failed" of all stages so far.
+totals() { awk '{ passed += $1; failed += $2 } END { print passed + 0, failed + 0 }' "$LOGS"/*.result; }
+
 # end_stages: the slowest stages and tests, then the totals; fails if a test failed or none ran. Readers here
 # read to the end: after `head`, SIGPIPE would end the writer and, with pipefail, the run.
 end_stages() {
@@ -103,7 +106,7 @@ end_stages() {
     sort -k 3,3 -rn "${results[@]}" | awk 'NR <= 10 { printf "%8.1f s  %s\n", $3, $4 }'
     echo "slowest tests:"
     slowest_tests "${results[@]}"
-    read -r passed failed < <(awk '{ passed += $1; failed += $2 } END { print passed + 0, failed + 0 }' "${results[@]}")
+    read -r passed failed < <(totals)
     echo "$passed passed, $failed failed"
     ((passed && !failed))
 }
