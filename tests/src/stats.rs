@@ -88,7 +88,12 @@ impl Stats {
             let seen: BTreeSet<String> = of_it().map(shown).collect();
             // What goes by size runs one of two.
             let named = named(find_collective(collective)?, algorithm)?;
-            let parts = [0, u64::MAX].map(|bytes| named.at(bytes).to_string());
+            let parts = [0, u64::MAX].map(|bytes| named.at(bytes));
+            let [Some(small), Some(large)] = parts else {
+                self.check_left(collective)?;
+                continue;
+            };
+            let parts = [small, large].map(|variant| variant.to_string());
             ensure!(
                 of_it().any(|row| parts.contains(&row.algorithm)
                     && (row.ranks, row.nodes) == (ranks, nodes)
@@ -97,6 +102,23 @@ impl Stats {
                 seen.into_iter().collect::<Vec<_>>().join(", ")
             );
         }
+        Ok(())
+    }
+
+    /// Whether `collective` was left to the host by choice. What moves nothing, or has one rank, needs no host.
+    fn check_left(&self, collective: &str) -> Result<()> {
+        let of_it = self
+            .collectives
+            .iter()
+            .filter(|row| row.collective == collective);
+        let taken = of_it.filter(|row| row.ranks > 1 && row.bytes > 0).count();
+        let left = self.forwarded.iter().any(|row| {
+            row.collective == collective && row.reason.starts_with("the host is chosen")
+        });
+        ensure!(
+            taken == 0 && left,
+            "{collective} was to be left to the host; taken in {taken} ways, left: {left}"
+        );
         Ok(())
     }
 

@@ -26,6 +26,8 @@ pub const SWITCHED_OFF: &str = "FERRORAIL_ENABLE=0";
 pub const BYPASSED: &str = "PMPI_* bypasses ferrorail (see the warning)";
 /// Every rank would connect to every other.
 pub const TOO_MANY_CONNECTIONS: &str = "more queue pairs than FERRORAIL_QUEUE_PAIRS allows";
+/// A setting says so.
+pub const CHOSEN: &str = "the host is chosen (FERRORAIL_ALGORITHM or FERRORAIL_TUNING)";
 /// Some rank could not connect to another.
 pub const NO_CONNECTION: &str = "no connection (see the warning)";
 /// Ranks disagreed on an earlier call.

@@ -5,11 +5,16 @@
 //! bruck:ports=1         on one port, whatever the team has
 //! smp_knomial:domains   by domains, where nodes have some: they are its nodes on one node, else each node's come first
 //! tree_then_ring        one of two algorithms, by the size of a block
+//! host                  none: the collective is left to the host MPI
 //! ```
 //!
-//! The last are the native baselines that Qian and Afsahi compare with (Cluster Computing 11 (2008),
+//! Those by size are the native baselines that Qian and Afsahi compare with (Cluster Computing 11 (2008),
 //! section 3.1): on one port, each up to a size of block and another above it. What a composite runs is
 //! rows of the tables of algorithms, which the verifier covers with one port.
+
+mod composite;
+
+pub use composite::{Composite, composites};
 
 use crate::algorithm::Algorithm;
 use crate::collective::Collective;
@@ -20,6 +25,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+/// What stands where an algorithm does for collectives that are left to the host MPI.
+pub const HOST: &str = "host";
 /// Most ports that an algorithm can have.
 const PORTS_MAX: u8 = 8;
 
@@ -107,76 +114,6 @@ impl fmt::Display for Variant {
     }
 }
 
-/// Two algorithms, of which the size of a block says which runs, on one port.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Composite {
-    /// Stable name in settings.
-    pub name: &'static str,
-    /// What it computes.
-    pub collective: Collective,
-    /// One line for people.
-    pub description: &'static str,
-    /// The largest block that `small` is for.
-    pub small_bytes_max: u64,
-    /// Name of the algorithm up to that size.
-    pub small: &'static str,
-    /// Name of the algorithm above it.
-    pub large: &'static str,
-}
-
-/// The native baselines.
-const COMPOSITES: &[Composite] = &[
-    Composite {
-        name: "tree_then_ring",
-        collective: Collective::Allgather,
-        description: "native baseline: tree gather and broadcast up to 32 KB, ring above, one port",
-        small_bytes_max: 32 << 10,
-        small: "tree_gather_broadcast",
-        large: "ring",
-    },
-    Composite {
-        name: "tree_then_direct",
-        collective: Collective::Gather,
-        description: "native baseline: tree up to 4 KB, a message of each rank to the root above, one port",
-        small_bytes_max: 4 << 10,
-        small: "tree",
-        large: "direct",
-    },
-    Composite {
-        name: "pairwise_then_permission",
-        collective: Collective::Alltoall,
-        description: "native baseline: pairwise up to 8 KB, permission to send above, one port",
-        small_bytes_max: 8 << 10,
-        small: "pairwise",
-        large: "permission_to_send",
-    },
-];
-
-impl Composite {
-    /// What runs for blocks of `bytes`.
-    ///
-    /// # Panics
-    /// Never: tests look its parts up.
-    pub fn at(&self, bytes: u64) -> Variant {
-        let name = match bytes <= self.small_bytes_max {
-            true => self.small,
-            false => self.large,
-        };
-        Variant {
-            algorithm: find(self.collective, name).expect("a part of a composite exists"),
-            ports: Some(1),
-            domains: false,
-        }
-    }
-}
-
-/// The composites of `collective`.
-pub fn composites(collective: Collective) -> impl Iterator<Item = &'static Composite> {
-    COMPOSITES
-        .iter()
-        .filter(move |composite| composite.collective == collective)
-}
-
 /// What a setting names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
@@ -184,14 +121,17 @@ pub enum Named {
     One(Variant),
     /// By size.
     BySize(&'static Composite),
+    /// The host MPI's own.
+    Host,
 }
 
 impl Named {
-    /// What runs for blocks of `bytes`.
-    pub fn at(self, bytes: u64) -> Variant {
+    /// What runs for blocks of `bytes`; `None` for what the host MPI does.
+    pub fn at(self, bytes: u64) -> Option<Variant> {
         match self {
-            Self::One(variant) => variant,
-            Self::BySize(composite) => composite.at(bytes),
+            Self::One(variant) => Some(variant),
+            Self::BySize(composite) => Some(composite.at(bytes)),
+            Self::Host => None,
         }
     }
 }
@@ -211,9 +151,9 @@ pub enum NameError {
     /// A number of ports that no algorithm can have.
     #[error("\"{0}\" is no number of ports from 1 to {PORTS_MAX}")]
     Ports(String),
-    /// Options for what has its own.
-    #[error("{0} has no options: it has one port, as what it stands for")]
-    Composite(&'static str),
+    /// Options for what has none.
+    #[error("{0} has no options")]
+    NoOptions(&'static str),
     /// Domains for what does not go by nodes, or sends multicasts between them.
     #[error(
         "{0} has no domains: only algorithms that combine nodes by shared memory and messages have"
@@ -222,6 +162,9 @@ pub enum NameError {
     /// Goes by size where a rule does.
     #[error("{0} goes by size, as rules do: name its parts in rules of their own")]
     BySize(&'static str),
+    /// The host MPI, where only an algorithm will do.
+    #[error("host is no algorithm")]
+    Host,
 }
 
 /// What `text` names in `collective`.
@@ -240,10 +183,12 @@ pub fn named(collective: Collective, text: &str) -> Result<Named, NameError> {
             _ => ports = Some(number_of_ports(option)?),
         }
     }
-    if let Some(composite) = composites(collective).find(|composite| composite.name == name) {
+    let composite = composites(collective).find(|composite| composite.name == name);
+    let plain = composite.map(|composite| (composite.name, Named::BySize(composite)));
+    if let Some((name, named)) = plain.or((name == HOST).then_some((HOST, Named::Host))) {
         return match has_options {
-            false => Ok(Named::BySize(composite)),
-            true => Err(NameError::Composite(composite.name)),
+            false => Ok(named),
+            true => Err(NameError::NoOptions(name)),
         };
     }
     let algorithm = find(collective, name)?;
@@ -260,11 +205,12 @@ pub fn named(collective: Collective, text: &str) -> Result<Named, NameError> {
 /// As [`named`], for one algorithm at all sizes.
 ///
 /// # Errors
-/// As [`named`], and for a composite.
+/// As [`named`], for a composite, and for the host MPI.
 pub fn variant(collective: Collective, text: &str) -> Result<Variant, NameError> {
     match named(collective, text)? {
         Named::One(variant) => Ok(variant),
         Named::BySize(composite) => Err(NameError::BySize(composite.name)),
+        Named::Host => Err(NameError::Host),
     }
 }
 
@@ -322,6 +268,7 @@ mod tests {
             ("bruck:", "\"\" is no option of an algorithm"),
             ("tree_then_ring:ports=2", "tree_then_ring has no options"),
             ("tree_then_ring:domains", "tree_then_ring has no options"),
+            ("host:ports=2", "host has no options"),
             ("bruck:domains", "bruck has no domains"),
             ("smp_multicast:domains", "smp_multicast has no domains"),
         ] {
@@ -333,10 +280,19 @@ mod tests {
     }
 
     #[test]
+    fn the_host_stands_where_an_algorithm_does() {
+        let named = named(Collective::Barrier, "host").unwrap();
+        assert_eq!((named, named.at(8)), (Named::Host, None));
+        assert_eq!(variant(Collective::Barrier, "host"), Err(NameError::Host));
+        let rows = Collective::ALL.iter().flat_map(|&of| algorithms(of));
+        assert!(rows.into_iter().all(|row| row.name != HOST));
+    }
+
+    #[test]
     fn composites_are_the_papers_baselines_on_one_port() {
         let at = |collective, name, bytes| match named(collective, name).unwrap() {
             Named::BySize(composite) => composite.at(bytes).to_string(),
-            Named::One(variant) => panic!("{variant}"),
+            other => panic!("{other:?}"),
         };
         let allgather = |bytes| at(Collective::Allgather, "tree_then_ring", bytes);
         assert_eq!(allgather(32 << 10), "tree_gather_broadcast:ports=1");
@@ -355,7 +311,7 @@ mod tests {
         let counts = |collective, name, bytes| {
             let Variant {
                 algorithm, ports, ..
-            } = named(collective, name).unwrap().at(bytes);
+            } = named(collective, name).unwrap().at(bytes).unwrap();
             let ports = ports.unwrap();
             let counts = count(&algorithm.build_all(&topology, ports, Protocol::Eager));
             (counts.rounds, counts.port_blocks)
@@ -372,7 +328,7 @@ mod tests {
 
     #[test]
     fn names_of_composites_are_no_algorithms() {
-        for composite in COMPOSITES {
+        for composite in composite::COMPOSITES {
             let mut rows = algorithms(composite.collective).iter();
             assert!(rows.all(|row| row.name != composite.name));
         }

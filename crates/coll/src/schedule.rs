@@ -85,11 +85,14 @@ impl Span {
 }
 
 /// How messages reach their receivers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
     /// In scratch: no address exchange, one extra copy. Puts read and write `Scratch` or `Node`;
     /// those to a rank of the same node may read user memory.
+    #[default]
     Eager,
     /// In the receiver's own buffer, which it announces first: the RTR is also the
     /// permission to send. Puts write `Recv`; they read `Recv`, `Send`, or what a node gathered in

@@ -13,12 +13,14 @@
 //!   { "collective": "allgather", "algorithm": "direct", "protocol": "eager" } ] }
 //! ```
 //!
-//! An algorithm may have options there too, as in `bruck:ports=1` ([`crate::named`]).
+//! An algorithm may have options there too, as in `bruck:ports=1` ([`crate::named`]). A rule for `host` leaves what it
+//! matches to the host MPI; what would run otherwise is still chosen by the rules without those, which therefore have to
+//! be total by themselves.
 //! Loading checks that a choice exists for every query and that every rule can be reached.
 
 use crate::algorithm::{Algorithm, RankOrder};
 use crate::collective::Collective;
-use crate::named::{NameError, Variant, variant};
+use crate::named::{HOST, NameError, Named, Variant, named, variant};
 use crate::schedule::Protocol;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
@@ -110,6 +112,8 @@ pub struct Choice {
     pub protocol: Protocol,
     /// Index of the rule that matched, for explanations.
     pub rule: usize,
+    /// Whether that leaves the operation to the host MPI. `variant` is what would run otherwise.
+    pub host: bool,
 }
 
 /// A table that cannot be used. Rules are counted from 0.
@@ -171,7 +175,31 @@ struct Document {
 
 struct Entry {
     bounds: [(u64, u64); DIMENSIONS],
-    variant: Variant,
+    /// `None` for the host MPI.
+    variant: Option<Variant>,
+}
+
+impl Entry {
+    /// Whether it may serve every operation that `later` may serve: an algorithm may be passed over for an operation that
+    /// does not commute, where nodes cannot send each other multicasts, or where not every rank may connect to every other.
+    fn serves_all_of(&self, later: &Self) -> bool {
+        let needs = |entry: &Self| {
+            let algorithm = entry.variant.map(|variant| variant.algorithm);
+            algorithm.map_or((RankOrder::Always, false, false), |algorithm| {
+                (
+                    algorithm.rank_order,
+                    algorithm.multicast,
+                    algorithm.all_pairs,
+                )
+            })
+        };
+        let (mine, theirs) = (needs(self), needs(later));
+        // What comes after a rule for the host is what would run otherwise.
+        (self.variant.is_some() || later.variant.is_none())
+            && mine.0 <= theirs.0
+            && mine.1 <= theirs.1
+            && mine.2 <= theirs.2
+    }
 }
 
 /// A checked table.
@@ -191,14 +219,16 @@ impl Table {
         Self::from_rules(parse(text)?)
     }
 
-    /// Checks `rules`; adds the shipped ones for collectives that have none.
+    /// Checks `rules`; adds the shipped ones for collectives that have none, or only some for the host MPI.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn from_rules(mut rules: Vec<Rule>) -> Result<Self, TableError> {
         let own = rules.len();
         for &collective in Collective::ALL {
-            if !rules.iter().any(|rule| rule.collective == collective) {
+            let has_algorithm =
+                |rule: &Rule| rule.collective == collective && !rule.leaves_to_host();
+            if !rules.iter().any(has_algorithm) {
                 let shipped = Self::shipped().rules.iter();
                 rules.extend(
                     shipped
@@ -223,14 +253,8 @@ impl Table {
         let mut entries = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
             entries.push(check(index, rule)?);
-            // An earlier rule may be passed over for an operation that does not commute, where nodes cannot send
-            // each other multicasts, or where not every rank may connect to every other.
-            let of = |index: usize| entries[index].variant.algorithm;
             let covers = |&by: &usize| {
-                rules[by].covers(rule)
-                    && of(by).rank_order <= of(index).rank_order
-                    && of(by).multicast <= of(index).multicast
-                    && of(by).all_pairs <= of(index).all_pairs
+                rules[by].covers(rule) && Entry::serves_all_of(&entries[by], &entries[index])
             };
             if let Some(by) = (0..index).find(covers) {
                 return Err(TableError::Unreachable { rule: index, by });
@@ -284,30 +308,40 @@ impl Table {
     /// If it says no to one that may combine operands in rank order on any team.
     pub fn choose_among(&self, query: &Query, admits: impl Fn(Variant) -> bool) -> Choice {
         let facts = query.facts();
+        let usable = |variant: Variant, query: &Query| {
+            query.admits(variant.algorithm) && admits(query.of(variant))
+        };
         let matches = |(rule, entry): &(&Rule, &Entry), query: &Query| {
             rule.collective == query.collective
                 && (rule.protocol == Protocol::Eager || query.zero_copy)
-                && query.admits(entry.variant.algorithm)
-                && admits(query.of(entry.variant))
+                && (entry.variant).is_none_or(|variant| usable(variant, query))
                 && facts
                     .iter()
                     .zip(entry.bounds)
                     .all(|(&fact, (min, max))| min <= fact && fact <= max)
         };
-        let first = |query: &Query| {
-            let mut rules = self.rules.iter().zip(&self.entries);
-            rules.position(|pair| matches(&pair, query))
+        let matching = |query: Query| {
+            let rules = self.rules.iter().zip(&self.entries).enumerate();
+            rules.filter(move |(_, pair)| matches(pair, &query))
         };
         let unlimited = Query {
             all_pairs: true,
             ..*query
         };
-        let index = (first(query).or_else(|| first(&unlimited)))
+        let algorithm = |(index, (_, entry)): (usize, (&Rule, &Entry))| {
+            entry.variant.map(|variant| (index, variant))
+        };
+        let (index, variant) = matching(*query)
+            .find_map(algorithm)
+            .or_else(|| matching(unlimited).find_map(algorithm))
             .expect("tables are total and facts at least 1");
+        let first = matching(*query).next();
+        let host = first.filter(|(_, (_, entry))| entry.variant.is_none());
         Choice {
-            variant: query.of(self.entries[index].variant),
+            variant: query.of(variant),
             protocol: self.rules[index].protocol,
-            rule: index,
+            rule: host.map_or(index, |(rule, _)| rule),
+            host: host.is_some(),
         }
     }
 }
@@ -329,16 +363,24 @@ fn parse(text: &str) -> Result<Vec<Rule>, TableError> {
 }
 
 fn check(index: usize, rule: &Rule) -> Result<Entry, TableError> {
-    let variant =
-        variant(rule.collective, &rule.algorithm).map_err(|reason| TableError::Algorithm {
-            rule: index,
-            reason,
-        })?;
-    let algorithm = variant.algorithm;
-    if !algorithm.supports(rule.protocol) {
+    let wrong = |reason| TableError::Algorithm {
+        rule: index,
+        reason,
+    };
+    let variant = match named(rule.collective, &rule.algorithm).map_err(wrong)? {
+        Named::Host => None,
+        Named::One(variant) => Some(variant),
+        Named::BySize(composite) => return Err(wrong(NameError::BySize(composite.name))),
+    };
+    let name = variant.map_or(HOST, |variant| variant.algorithm.name);
+    let is_offered = match variant {
+        Some(variant) => variant.algorithm.supports(rule.protocol),
+        None => rule.protocol == Protocol::Eager,
+    };
+    if !is_offered {
         return Err(TableError::Protocol {
             rule: index,
-            algorithm: algorithm.name,
+            algorithm: name,
             protocol: rule.protocol,
         });
     }

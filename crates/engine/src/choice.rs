@@ -3,9 +3,10 @@
 //! Teams and `ferrorail explain` ask here, so that an explanation is what would happen.
 
 use ferrorail_base::{NodeId, Topology};
-use ferrorail_coll::named::{Variant, named};
+use ferrorail_coll::named::{Named, Variant, named};
 use ferrorail_coll::select::{Query, Table};
 use ferrorail_coll::{Algorithm, Collective, Protocol};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -39,6 +40,28 @@ pub struct Choice {
     pub protocol: Protocol,
     /// What chose it.
     pub by: ChosenBy,
+    /// Whether that leaves the operation to the host MPI: the algorithm is what would run otherwise.
+    pub host: bool,
+}
+
+/// Why the host MPI runs what there is an algorithm for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Left {
+    /// `FERRORAIL_ALGORITHM` or a rule says so.
+    Chosen,
+    /// Every rank would connect to every other, with more queue pairs than `FERRORAIL_QUEUE_PAIRS` allows.
+    QueuePairs,
+}
+
+impl Choice {
+    /// Whether the host MPI runs it in a team where every rank may connect to every other if `all_pairs`, and why.
+    pub fn left(&self, all_pairs: bool) -> Option<Left> {
+        match self.host {
+            true => Some(Left::Chosen),
+            false => left(self.variant.algorithm, all_pairs),
+        }
+    }
 }
 
 /// The settings that a choice depends on; alike on all ranks of a team.
@@ -77,7 +100,17 @@ impl Chooser<'_> {
         // An unknown name was reported when the settings were read.
         // Over domains, else over the node.
         let forced = forced.and_then(|text| named(query.collective, text).ok());
-        let variant = forced.map(|found| query.of(found.at(query.bytes)));
+        if forced == Some(Named::Host) {
+            let otherwise = self.table.choose_among(query, admits);
+            return Choice {
+                variant: otherwise.variant,
+                protocol: otherwise.protocol,
+                by: ChosenBy::Forced,
+                host: true,
+            };
+        }
+        let variant = forced.and_then(|found| found.at(query.bytes));
+        let variant = variant.map(|variant| query.of(variant));
         let over_node = variant.map(|variant| Variant {
             domains: false,
             ..variant
@@ -89,6 +122,7 @@ impl Chooser<'_> {
                 variant,
                 protocol: self.protocol(query, variant.algorithm),
                 by: ChosenBy::Forced,
+                host: false,
             };
         }
         let choice = self.table.choose_among(query, admits);
@@ -96,6 +130,7 @@ impl Chooser<'_> {
             variant: choice.variant,
             protocol: choice.protocol,
             by: ChosenBy::Rule(choice.rule),
+            host: choice.host,
         }
     }
 
@@ -144,8 +179,8 @@ pub fn all_pairs_fit(topology: &Topology, rails: u8, queue_pairs_max: Option<u64
 
 /// Whether a collective for which `algorithm` is chosen is left to the host MPI, as not every rank may connect to
 /// every other: none that does without was to be had.
-pub fn is_left(algorithm: &Algorithm, all_pairs: bool) -> bool {
-    algorithm.all_pairs && !all_pairs
+fn left(algorithm: &Algorithm, all_pairs: bool) -> Option<Left> {
+    (algorithm.all_pairs && !all_pairs).then_some(Left::QueuePairs)
 }
 
 /// As statistics and tuning tables spell it.
@@ -243,6 +278,19 @@ mod tests {
         assert_eq!(native(16 << 10), forced("permission_to_send:ports=1"));
         let wrong = choose("allgather", "bruck:ports=9", 64);
         assert!(matches!(wrong.1, ChosenBy::Rule(_)), "{wrong:?}");
+    }
+
+    #[test]
+    fn the_host_may_be_forced() {
+        let host = force("allgather", "host");
+        let choice = chooser(&host, None).choose(&QUERY);
+        let otherwise = chooser(&BTreeMap::new(), None).choose(&QUERY);
+        assert_eq!(
+            (choice.by, choice.variant),
+            (ChosenBy::Forced, otherwise.variant)
+        );
+        assert_eq!(choice.left(true), Some(Left::Chosen));
+        assert_eq!(otherwise.left(true), None);
     }
 
     #[test]

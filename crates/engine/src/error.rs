@@ -70,6 +70,9 @@ pub enum EngineError {
     /// `FERRORAIL_QUEUE_PAIRS` allows. Nothing was done.
     #[error("more queue pairs than FERRORAIL_QUEUE_PAIRS allows")]
     TooManyConnections,
+    /// `FERRORAIL_ALGORITHM` or a rule of `FERRORAIL_TUNING` leaves the collective to the host MPI. Nothing was done.
+    #[error("FERRORAIL_ALGORITHM or FERRORAIL_TUNING names the host")]
+    LeftByChoice,
     /// A process of this team on this host is gone.
     #[error("rank {rank} (pid {pid}) died during {collective}")]
     PeerDied {

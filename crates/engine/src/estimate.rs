@@ -3,7 +3,7 @@
 //! Nothing is guessed: algorithms are those that [`crate::choice`] chooses, peers those that their
 //! schedules name, sizes what the code that allocates computes.
 
-use crate::choice::{Chooser, all_pairs_fit, by_length, is_left, protocol_name};
+use crate::choice::{Choice, Chooser, Left, all_pairs_fit, by_length, protocol_name};
 use crate::collective::OFFERED;
 use crate::rails::{RailsKind, connection};
 use crate::scratch::Scratch;
@@ -65,8 +65,8 @@ pub struct Row {
     pub from_bytes: u64,
     /// Largest, if there is one.
     pub to_bytes: Option<u64>,
-    /// Whether the host MPI runs it instead, as it takes more queue pairs than `FERRORAIL_QUEUE_PAIRS` allows.
-    pub left_to_host: bool,
+    /// Why the host MPI runs it instead, if it does.
+    pub left_to_host: Option<Left>,
     /// What it connects. Of a rooted collective: with rank 0 for its root.
     pub need: Need,
 }
@@ -125,22 +125,30 @@ pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineEr
         let mut last = None;
         for class in 0..=if by_length(collective) { 0 } else { CLASS_MAX } {
             let choice = team.choose(collective, class);
-            if last != Some(choice) {
-                let peers = team.peers(collective, choice.0, choice.1);
+            let chosen = (
+                choice.variant,
+                choice.protocol,
+                choice.left(team.selector.all_pairs),
+            );
+            if last != Some(chosen) {
+                let peers = match chosen.2 {
+                    Some(_) => team.nobody(),
+                    None => team.peers(collective, choice.variant, choice.protocol),
+                };
                 rows.push(Row {
                     collective: collective.name(),
-                    algorithm: choice.0.to_string(),
-                    protocol: protocol_name(choice.1),
+                    algorithm: choice.variant.to_string(),
+                    protocol: protocol_name(choice.protocol),
                     from_bytes: class.checked_sub(1).map_or(0, |below| (1 << below) + 1),
                     to_bytes: None,
-                    left_to_host: is_left(choice.0.algorithm, team.selector.all_pairs),
+                    left_to_host: chosen.2,
                     need: team.need(&peers),
                 });
                 join(&mut all, &peers);
                 if !matches!(collective, Collective::Alltoall | Collective::Alltoallv) {
                     join(&mut without, &peers);
                 }
-                last = Some(choice);
+                last = Some(chosen);
             }
             if let Some(row) = rows.last_mut().filter(|_| class < CLASS_MAX) {
                 row.to_bytes = (!by_length(collective)).then_some(1 << class);
@@ -272,10 +280,9 @@ impl<'a> Imagined<'a> {
         }
     }
 
-    fn choose(&self, collective: Collective, class: u32) -> (Variant, Protocol) {
+    fn choose(&self, collective: Collective, class: u32) -> Choice {
         let ranks = (Rank(0), Rank(0));
-        let choice = self.selector.choose(collective, 1 << class, false, ranks);
-        (choice.variant, choice.protocol)
+        self.selector.choose(collective, 1 << class, false, ranks)
     }
 
     fn nobody(&self) -> Peers {
@@ -284,9 +291,6 @@ impl<'a> Imagined<'a> {
 
     /// Peers on other nodes that the schedules name.
     fn peers(&self, collective: Collective, chosen: Variant, protocol: Protocol) -> Peers {
-        if is_left(chosen.algorithm, self.selector.all_pairs) {
-            return self.nobody();
-        }
         let both = by_length(collective) && protocol == Protocol::Rendezvous;
         let of_rank = |&rank: &Rank| {
             let of_protocol = |to| self.selector.schedule(chosen, to, Rank(0), rank).peers();

@@ -9,7 +9,7 @@ mod short;
 pub(crate) use found::{Found, selector};
 pub(crate) use short::{Short, ShortWays};
 
-use crate::choice::{ChosenBy, by_length, protocol_name};
+use crate::choice::{ChosenBy, Left, by_length, protocol_name};
 use crate::collective::eager::form::Form;
 use crate::selection::Selector;
 use crate::sequence::ChannelRequest;
@@ -73,6 +73,8 @@ pub(crate) struct Plan {
     /// The algorithm as it was chosen.
     pub variant: Variant,
     by: ChosenBy,
+    /// Why the host MPI runs it instead, if it does.
+    pub left: Option<Left>,
     pub route: Route,
     /// Of a vector form of which no rank knows all lengths: the way into user memory of the
     /// blocks that have no room in scratch, which take `route`.
@@ -81,7 +83,8 @@ pub(crate) struct Plan {
     pub parts: u32,
     /// Whether every peer the schedule names is connected.
     pub connected: bool,
-    /// How the payload rides in the flag's cache line: on one node all ranks see each other.
+    /// How the payload rides in the flag's cache line: on one node all ranks see each other. None if the host runs it, so
+    /// that no short way is taken.
     pub eager: Option<Form>,
     /// The room of the last call: programs make many calls of one size.
     pub room: Option<Room>,
@@ -245,6 +248,7 @@ impl Plan {
         let ranks = (root, map.rank);
         let choice = selector.choose(collective, key.bytes(), key.in_rank_order, ranks);
         let (variant, protocol, by) = (choice.variant, choice.protocol, choice.by);
+        let left = choice.left(map.all_pairs);
         let algorithm = variant.algorithm;
         let by_length = by_length(collective);
         let both = by_length && protocol == Protocol::Rendezvous;
@@ -260,6 +264,7 @@ impl Plan {
             ports = selector.ports(variant),
             protocol = protocol_name(protocol),
             by = %by,
+            left = ?left,
             "chosen"
         );
         Self {
@@ -268,10 +273,14 @@ impl Plan {
             protocol,
             variant,
             by,
+            left,
             route: route(if both { Protocol::Eager } else { protocol }),
             large: both.then(|| route(Protocol::Rendezvous)),
             connected: false,
-            eager: (selector.scratch).eager_form(variant, protocol),
+            eager: match left {
+                None => (selector.scratch).eager_form(variant, protocol),
+                Some(_) => None,
+            },
             room: None,
             lengths: None,
             calls: 0,

@@ -274,14 +274,15 @@ impl Scratch {
 mod tests {
     use super::*;
     use crate::choice::ChosenBy;
-    use ferrorail_coll::named::named;
+    use ferrorail_coll::named::variant;
 
     #[test]
     fn what_a_node_gathers_has_room_in_scratch_or_goes_in_pieces() {
         let choice = Choice {
-            variant: named(Collective::Gather, "smp_direct").unwrap().at(0),
+            variant: variant(Collective::Gather, "smp_direct").unwrap(),
             protocol: Protocol::Rendezvous,
             by: ChosenBy::Forced,
+            host: false,
         };
         let scratch = Scratch {
             ranks: 8,
@@ -304,7 +305,7 @@ mod tests {
     fn pieces_are_what_teams_on_one_node_move_at_a_time() {
         let of = |ranks, has_cores| Scratch::new(None, (ranks, 1), has_cores, true);
         let piece = |scratch: Scratch, collective, name, bytes, blocks| {
-            let variant = named(collective, name).unwrap().at(0);
+            let variant = variant(collective, name).unwrap();
             scratch.piece_bytes(variant, bytes, blocks)
         };
         let bcast = |scratch, bytes| piece(scratch, Collective::Bcast, "smp_knomial", bytes, 1);
@@ -321,7 +322,7 @@ mod tests {
         let gathered = piece(of(2, true), Collective::Allgather, "direct", 1 << 20, 1);
         assert_eq!(gathered, u64::from(CHANNELS / 2) * (128 << 10));
         let eager = |scratch: Scratch, collective, name| {
-            let variant = named(collective, name).unwrap().at(0);
+            let variant = variant(collective, name).unwrap();
             scratch.eager_bytes(variant, Protocol::Eager)
         };
         assert_eq!(

@@ -77,10 +77,10 @@ impl Selector<'_> {
             };
             if by_table {
                 let choice = self.chooser.table.choose(&query);
-                return (choice.variant, choice.protocol);
+                return (!choice.host).then_some((choice.variant, choice.protocol));
             }
             let choice = self.chooser.choose(&query);
-            (choice.variant, choice.protocol)
+            (!choice.host).then_some((choice.variant, choice.protocol))
         };
         // All is the same between those at which a rule begins or ends.
         let rules = self.chooser.table.rules().iter();
@@ -202,6 +202,7 @@ mod tests {
     #[test]
     fn rules_for_some_times_and_lengths_are_found() {
         let straight = r#""algorithm": "knomial", "protocol": "rendezvous""#;
+        assert!(!decides(r#""algorithm": "host""#));
         let rule = |limits: &str| decides(&format!("{limits}, {straight}"));
         assert!(rule(r#""attach_percent": { "max": 100 }"#));
         assert!(rule(

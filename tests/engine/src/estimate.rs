@@ -3,6 +3,7 @@
 
 use ferrorail_base::Topology;
 use ferrorail_base::config::{FabricChoice, Settings};
+use ferrorail_engine::choice::Left;
 use ferrorail_engine::estimate::{Asked, Estimate, Need, estimate};
 
 fn of(nodes: u32, node_size: u32, rails: u8, settings: &Settings) -> Estimate {
@@ -46,7 +47,10 @@ fn the_limit_of_queue_pairs_bounds_what_a_node_takes() {
         pinned < 100_000_000 && first < 1_000_000,
         "{pinned} {first}"
     );
-    let left = limited.rows.iter().filter(|row| row.left_to_host);
+    let left = limited
+        .rows
+        .iter()
+        .filter(|row| row.left_to_host == Some(Left::QueuePairs));
     let left: Vec<_> = left.map(|row| (row.collective, row.from_bytes)).collect();
     assert_eq!(
         left,
@@ -59,7 +63,7 @@ fn the_limit_of_queue_pairs_bounds_what_a_node_takes() {
     );
     // Nodes of one rank take few whatever the collective.
     let thin = of(64, 1, 2, &Settings::default());
-    assert!(thin.rows.iter().all(|row| !row.left_to_host));
+    assert!(thin.rows.iter().all(|row| row.left_to_host.is_none()));
 }
 
 #[test]

@@ -221,6 +221,7 @@ fn refusal(error: EngineError) -> Refusal {
         EngineError::ElementTooLarge { .. } => Refusal::Left(reason::LARGE_ELEMENT),
         EngineError::AfterError => Refusal::Left(reason::AFTER_ERROR),
         EngineError::TooManyConnections => Refusal::Left(reason::TOO_MANY_CONNECTIONS),
+        EngineError::LeftByChoice => Refusal::Left(reason::CHOSEN),
         EngineError::Unconnected => Refusal::Left(reason::NO_CONNECTION),
         error => Refusal::from(error),
     }

@@ -8,7 +8,7 @@ use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, predict_in_piec
 use ferrorail_coll::named::Variant;
 use ferrorail_coll::select::{NOT_MEASURED, Table};
 use ferrorail_coll::{Collective, Protocol, Schedule};
-use ferrorail_engine::choice::{Choice, Chooser, all_pairs_fit, by_length, is_left};
+use ferrorail_engine::choice::{Choice, Chooser, Left, all_pairs_fit, by_length};
 use ferrorail_engine::scratch::Scratch;
 use ferrorail_engine::selection::{Selector, zero_copy};
 use std::collections::BTreeMap;
@@ -158,9 +158,9 @@ impl Case {
         self.attach_percent.is_none() && self.selector().attach_decides(self.collective)
     }
 
-    /// Whether the host MPI runs the collective instead, as `FERRORAIL_QUEUE_PAIRS` does not allow what is chosen.
-    pub fn is_left(&self, choice: &Choice) -> bool {
-        is_left(choice.variant.algorithm, self.all_pairs)
+    /// Why the host MPI runs the collective instead, if it does.
+    pub fn left(&self, choice: &Choice) -> Option<Left> {
+        choice.left(self.all_pairs)
     }
 
     /// Every algorithm and protocol that this team could use, and what is `chosen`, fastest prediction

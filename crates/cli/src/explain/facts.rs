@@ -34,7 +34,7 @@ pub fn of_size(case: &Case, bytes: u64) -> Value {
         "protocol": protocol_name(choice.protocol),
         "description": choice.variant.algorithm.description,
         "because": because(case, &choice),
-        "left_to_host": case.is_left(&choice),
+        "left_to_host": case.left(&choice),
         "predicted_us": chosen.predicted.0 / 1000.0,
         "eager_bytes": case.eager_bytes(choice.variant, choice.protocol),
     });
@@ -67,7 +67,7 @@ pub fn thresholds(case: &Case) -> Value {
                 "algorithm": choice.variant.to_string(),
                 "protocol": protocol_name(choice.protocol),
                 "because": because(case, &choice),
-                "left_to_host": case.is_left(&choice),
+                "left_to_host": case.left(&choice),
                 "eager_bytes": case.eager_bytes(choice.variant, choice.protocol),
             }));
         }
@@ -122,6 +122,7 @@ fn is(choice: &Choice, candidate: &Candidate) -> bool {
 
 fn because(case: &Case, choice: &Choice) -> String {
     match choice.by {
+        ChosenBy::Forced if choice.host => "FERRORAIL_ALGORITHM forces host".into(),
         ChosenBy::Forced => format!("FERRORAIL_ALGORITHM forces {}", choice.variant),
         ChosenBy::Rule(index) => {
             let rule = &case.table.rules()[index];

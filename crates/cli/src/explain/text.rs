@@ -5,9 +5,15 @@ use ferrorail_base::units::format_bytes;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Of a choice that runs nowhere.
-const LEFT: &str =
-    "left to the host: every rank would connect to every other (FERRORAIL_QUEUE_PAIRS)";
+/// What is said of a choice that the host MPI runs, if it does.
+fn left(choice: &Value) -> Option<&'static str> {
+    match choice["left_to_host"].as_str()? {
+        "chosen" => Some("left to the host, as chosen"),
+        _ => Some(
+            "left to the host: every rank would connect to every other (FERRORAIL_QUEUE_PAIRS)",
+        ),
+    }
+}
 
 /// Collectives and algorithms.
 pub fn listing(facts: &Value) -> String {
@@ -52,8 +58,8 @@ pub fn size(facts: &Value) -> String {
         &format!("{}: {}", name(chosen), plain(&chosen["description"])),
     );
     line(&mut out, "because", &plain(&chosen["because"]));
-    if chosen["left_to_host"] == true {
-        line(&mut out, "but", LEFT);
+    if let Some(left) = left(chosen) {
+        line(&mut out, "but", left);
     }
     let class = facts["size_class_bytes"].as_u64().unwrap_or(0);
     if class != bytes && facts["by_length"] == false {
@@ -151,8 +157,8 @@ pub fn thresholds(facts: &Value) -> String {
             None if row["from_bytes"] == 0 => "all sizes".into(),
             None => "above".into(),
         };
-        if row["left_to_host"] == true {
-            let _ = writeln!(out, "  {to:<12} {LEFT}");
+        if let Some(left) = left(row) {
+            let _ = writeln!(out, "  {to:<12} {left}; {}", plain(&row["because"]));
             continue;
         }
         let worst = &row["worst"];

@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use ferrorail_base::Topology;
 use ferrorail_base::config::Settings;
 use ferrorail_base::units::format_bytes;
+use ferrorail_engine::choice::Left;
 use ferrorail_engine::estimate::{Asked, Estimate, Need, Row, estimate};
 use std::fmt::Write;
 
@@ -112,8 +113,9 @@ fn name(row: &Row) -> String {
         (from, _) => format!("above {}", format_bytes(from - 1)),
     };
     let algorithm = match row.left_to_host {
-        true => "left to the host (FERRORAIL_QUEUE_PAIRS)".to_owned(),
-        false => format!("{} ({})", row.algorithm, row.protocol),
+        Some(Left::QueuePairs) => "left to the host (FERRORAIL_QUEUE_PAIRS)".to_owned(),
+        Some(Left::Chosen) => "left to the host, as chosen".to_owned(),
+        None => format!("{} ({})", row.algorithm, row.protocol),
     };
     format!("{:<20} {algorithm:<44} {sizes}", row.collective)
 }

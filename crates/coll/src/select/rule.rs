@@ -1,6 +1,7 @@
 //! Rules of a table: ranges of facts, and what is chosen within them.
 
 use crate::collective::Collective;
+use crate::named::HOST;
 use crate::schedule::Protocol;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,9 +65,10 @@ pub struct Rule {
     /// k.
     #[serde(default, skip_serializing_if = "Limits::is_any")]
     pub ports: Limits,
-    /// The algorithm, as [`crate::named::variant`] reads it.
+    /// The algorithm, as [`crate::named::variant`] reads it, or [`HOST`].
     pub algorithm: String,
     /// Protocol of its puts; with [`Protocol::Rendezvous`] it matches only where zero-copy is available.
+    #[serde(default)]
     pub protocol: Protocol,
 }
 
@@ -93,11 +95,12 @@ impl fmt::Display for Rule {
                 (Some(min), Some(max)) => write!(f, ", {name} {min} to {max}")?,
             }
         }
-        let protocol = match self.protocol {
-            Protocol::Eager => "eager",
-            Protocol::Rendezvous => "rendezvous",
+        let by_protocol = match self.protocol {
+            _ if self.leaves_to_host() => "",
+            Protocol::Eager => " by eager",
+            Protocol::Rendezvous => " by rendezvous",
         };
-        write!(f, ": {} by {protocol}", self.algorithm)
+        write!(f, ": {}{by_protocol}", self.algorithm)
     }
 }
 
@@ -122,6 +125,11 @@ impl Rule {
             self.ports,
         ];
         std::array::from_fn(|d| limits[d].bounds(LEAST[d]))
+    }
+
+    /// Whether it leaves what it matches to the host MPI.
+    pub fn leaves_to_host(&self) -> bool {
+        self.algorithm == HOST
     }
 
     /// Whether everything that `other` matches, this one does.

@@ -337,6 +337,37 @@ fn domains_of_one_node_come_first_where_ranks_have_cores() {
 }
 
 #[test]
+fn rules_for_the_host_say_what_would_run_otherwise() {
+    let host =
+        |limits: &str| format!(r#"{{ "collective": "allgather", {limits} "algorithm": "host" }}"#);
+    let table = |rules: &str| {
+        Table::from_json(&format!(r#"{{ "version": 1, "rules": [{rules}] }}"#)).expect(rules)
+    };
+    let of = |table: &Table, bytes| {
+        let choice = table.choose(&Query { bytes, ..QUERY });
+        (choice.host, choice.variant.algorithm.name, choice.rule)
+    };
+    let short = table(&format!("{}, {LAST}", host(r#""bytes": { "max": 64 },"#)));
+    assert_eq!(of(&short, 64), (true, "direct", 0));
+    assert_eq!(of(&short, 65), (false, "direct", 1));
+    let later = table(&format!(
+        "{}, {}, {LAST}",
+        LAST.replace(r#""algorithm""#, r#""bytes": { "max": 8 }, "algorithm""#),
+        host("")
+    ));
+    assert_eq!(of(&later, 8), (false, "direct", 0));
+    assert_eq!(of(&later, 9), (true, "direct", 1));
+    // Shipped rules follow where there is no other.
+    let alone = table(&host(""));
+    let shipped = Table::shipped().choose(&QUERY).variant.algorithm.name;
+    assert_eq!(of(&alone, QUERY.bytes), (true, shipped, 0));
+    assert_eq!(alone.rules()[0].to_string(), "allgather: host");
+    let bruck = LAST.replace("direct", "bruck");
+    assert!(error(&format!("{bruck}, {}", host(""))).contains("rule 1: never reached"));
+    assert!(error(&host(r#""protocol": "rendezvous","#)).contains("host does not offer"));
+}
+
+#[test]
 fn collectives_that_a_table_leaves_out_keep_the_shipped_rules() {
     let text = format!("{{\"version\": 1, \"rules\": [{LAST}]}}");
     let table = Table::from_json(&text).expect("valid");

@@ -9,7 +9,7 @@ use super::room::{rotating_part, scratch_of};
 use super::words::gather_words;
 use super::{
     Call, Load, allocate, connect_peers, copy_own, eager, finish, goes_past_caches, piece_in,
-    prepare_pieces, refuse_left,
+    prepare_pieces,
 };
 use crate::EngineError;
 use crate::choice::{ZERO_COPY_BYTES_MIN, regular};
@@ -260,7 +260,6 @@ fn in_pieces(
     call: &Call<'_>,
     lengths: Lengths,
 ) -> Result<(), EngineError> {
-    refuse_left(map, plan)?;
     let longest = longest(map, state, call)?;
     if longest == 0 {
         return Ok(());

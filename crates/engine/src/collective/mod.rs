@@ -16,7 +16,7 @@ mod words;
 
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::{Blocked, BlockingWait, status};
-use crate::choice;
+use crate::choice::{self, Left};
 use crate::multicast;
 use crate::plan::{Plan, PlanKey, Short};
 use crate::quiescence;
@@ -86,6 +86,8 @@ impl Team {
             // SAFETY: the entry's caller vouches for its buffers; one block each.
             unsafe { copy_own(call, self.map.rank, 0) };
             Ok(())
+        } else if let Err(left) = refuse_left(&plan) {
+            Err(left)
         } else if choice::by_length(call.collective) {
             by_length::run(&self.map, state, &mut plan, call)
         } else if let Some(form) = plan.eager_for(call.bytes) {
@@ -99,6 +101,7 @@ impl Team {
             Err(
                 EngineError::ElementTooLarge { .. }
                 | EngineError::TooManyConnections
+                | EngineError::LeftByChoice
                 | EngineError::Unconnected,
             ) => {
                 state.plans.keep(plan);
@@ -115,6 +118,7 @@ impl Team {
             // Nothing was done.
             EngineError::ElementTooLarge { .. }
             | EngineError::TooManyConnections
+            | EngineError::LeftByChoice
             | EngineError::Unconnected => {}
             EngineError::Truncated { .. } => finish(&self.map, state),
             _ => self.break_off(state, &error),
@@ -168,6 +172,7 @@ fn scheduled(
     let mut room = known_room(map, plan, Load::of(call))?;
     if plan.variant.algorithm.multicast && between_nodes && !multicast::open(map, state)? {
         *plan = state.plans.without_multicast(map, plan);
+        refuse_left(plan)?;
         room = known_room(map, plan, Load::of(call))?;
     }
     let (channels, piece) = room;
@@ -327,10 +332,11 @@ fn connect_peers(
 }
 
 /// An error if the host runs what `plan` is for.
-fn refuse_left(map: &Map, plan: &Plan) -> Result<(), EngineError> {
-    match choice::is_left(plan.variant.algorithm, map.all_pairs) {
-        true => Err(EngineError::TooManyConnections),
-        false => Ok(()),
+fn refuse_left(plan: &Plan) -> Result<(), EngineError> {
+    match plan.left {
+        None => Ok(()),
+        Some(Left::QueuePairs) => Err(EngineError::TooManyConnections),
+        Some(Left::Chosen) => Err(EngineError::LeftByChoice),
     }
 }
 
@@ -341,7 +347,6 @@ fn connect_peers_now(
     plan: &mut Plan,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
-    refuse_left(map, plan)?;
     let next = state.sequence.op() + 1;
     let expected = Expected {
         tag: tag(next, call.collective, call.root, call.bytes),
