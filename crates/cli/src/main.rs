@@ -11,6 +11,7 @@ mod library;
 mod mpi;
 mod program;
 mod run;
+mod tune;
 mod value;
 
 use anyhow::Context as _;
@@ -42,19 +43,21 @@ enum Command {
     Info(info::Args),
     Explain(explain::Args),
     Bench(Box<bench::Args>),
+    Tune(Box<tune::Args>),
     #[command(hide = true)]
     ProbeMpi(mpi::ProbeArgs),
 }
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    let is_rank = matches!(command, Command::Bench(_));
+    let is_rank = matches!(command, Command::Bench(_) | Command::Tune(_));
     let (result, failure) = match command {
         Command::Exec(args) => (exec::main(&args), EXIT_LAUNCHER),
         Command::Run(args) => (run::main(&args), EXIT_LAUNCHER),
         Command::Info(args) => (info::main(&args), 1),
         Command::Explain(args) => (explain::main(&args), 1),
         Command::Bench(args) => (bench::main(&args), 1),
+        Command::Tune(args) => (tune::main(&args), 1),
         Command::ProbeMpi(args) => (mpi::probe(&args), 1),
     };
     result.unwrap_or_else(|error| {

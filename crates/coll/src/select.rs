@@ -3,26 +3,23 @@
 //! A rule states ranges of facts; the first one that matches wins. Facts are those that every rank
 //! of a team knows alike, because two ranks that choose differently wait for each other for ever.
 //! The shipped table (`select/default_tuning.json`) follows the cost model between nodes, which a
-//! test repeats, and measurements inside a node; a user's own replaces it for each collective that
-//! it mentions.
+//! test repeats, and measurements inside a node. The rules of a user's own table come before those.
 //!
 //! ```json
 //! { "version": 1, "rules": [
-//!   { "collective": "allgather", "bytes": { "max": 8192 }, "nodes": { "min": 2 },
-//!     "algorithm": "smp_bruck", "protocol": "eager" },
-//!   { "collective": "allgather", "algorithm": "direct", "protocol": "eager" } ] }
+//!   { "collective": "allgather", "bytes": { "max": 8192 }, "nodes": { "min": 2 }, "algorithm": "smp_bruck" },
+//!   { "collective": "allgather", "bytes": { "min": 1048577 }, "algorithm": "host" } ] }
 //! ```
 //!
 //! An algorithm may have options there too, as in `bruck:ports=1` ([`crate::named`]). A rule for `host` leaves what it
-//! matches to the host MPI; what would run otherwise is still chosen by the rules without those, which therefore have to
-//! be total by themselves.
-//! Loading checks that a choice exists for every query and that every rule can be reached.
+//! matches to the host MPI; what would run otherwise is still chosen, by the rules that name algorithms.
+//! Loading checks that every rule can be reached.
 
 use crate::algorithm::{Algorithm, RankOrder};
 use crate::collective::Collective;
-use crate::named::{HOST, NameError, Named, Variant, named, variant};
+use crate::named::{HOST, NameError, Named, Variant, named};
 use crate::schedule::Protocol;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::sync::OnceLock;
 
 #[cfg(test)]
@@ -158,21 +155,16 @@ pub enum TableError {
         /// The earlier one.
         by: usize,
     },
-    /// Some operations match no rule.
-    #[error(
-        "tuning table: {0} needs a rule without conditions that lands in scratch, sends no multicast \
-         and reduces in rank order on every team, so that every operation matches one"
-    )]
-    NotTotal(Collective),
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
     version: u32,
     rules: Vec<Rule>,
 }
 
+#[derive(Clone, Copy)]
 struct Entry {
     bounds: [(u64, u64); DIMENSIONS],
     /// `None` for the host MPI.
@@ -219,32 +211,19 @@ impl Table {
         Self::from_rules(parse(text)?)
     }
 
-    /// Checks `rules`; adds the shipped ones for collectives that have none, or only some for the host MPI.
+    /// Checks `rules`, and has the shipped ones follow.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json).
-    pub fn from_rules(mut rules: Vec<Rule>) -> Result<Self, TableError> {
-        let own = rules.len();
-        for &collective in Collective::ALL {
-            let has_algorithm =
-                |rule: &Rule| rule.collective == collective && !rule.leaves_to_host();
-            if !rules.iter().any(has_algorithm) {
-                let shipped = Self::shipped().rules.iter();
-                rules.extend(
-                    shipped
-                        .filter(|rule| rule.collective == collective)
-                        .cloned(),
-                );
-            }
-        }
-        Ok(Self {
-            own,
-            ..Self::checked(rules)?
-        })
+    pub fn from_rules(rules: Vec<Rule>) -> Result<Self, TableError> {
+        let mut table = Self::checked(rules)?;
+        let shipped = Self::shipped();
+        table.rules.extend_from_slice(&shipped.rules);
+        table.entries.extend_from_slice(&shipped.entries);
+        Ok(table)
     }
 
-    /// Whether rule `index` is one that the table itself had, rather than a shipped one for a collective that it has
-    /// nothing for.
+    /// Whether rule `index` is one that the table itself had, rather than a shipped one.
     pub fn has_itself(&self, index: usize) -> bool {
         index < self.own
     }
@@ -258,12 +237,6 @@ impl Table {
             };
             if let Some(by) = (0..index).find(covers) {
                 return Err(TableError::Unreachable { rule: index, by });
-            }
-        }
-        for &collective in Collective::ALL {
-            let mut of_it = rules.iter().filter(|rule| rule.collective == collective);
-            if !of_it.any(|rule| rule.is_unconditional() && always_usable(rule)) {
-                return Err(TableError::NotTotal(collective));
             }
         }
         Ok(Self {
@@ -283,18 +256,25 @@ impl Table {
         })
     }
 
-    /// The rules, in order.
+    /// The rules, in order, those that the table itself had first.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// The table as a file of its own.
+    /// Those that the table itself had.
+    pub fn own_rules(&self) -> &[Rule] {
+        &self.rules[..self.own]
+    }
+
+    /// What the table itself had as a file, with a line for each rule.
     pub fn to_json(&self) -> String {
-        let document = Document {
-            version: VERSION,
-            rules: self.rules.clone(),
-        };
-        serde_json::to_string_pretty(&document).expect("rules are plain data")
+        let rules = self.own_rules().iter();
+        let rules: Vec<String> = rules
+            .map(|rule| serde_json::to_string(rule).expect("rules are plain data"))
+            .map(|rule| format!("\n    {rule}"))
+            .collect();
+        let rules = rules.join(",");
+        format!("{{\n  \"version\": {VERSION},\n  \"rules\": [{rules}\n  ]\n}}\n")
     }
 
     /// The choice of the first rule that matches. Allocates nothing.
@@ -305,7 +285,7 @@ impl Table {
     /// As [`choose`](Self::choose), of rules with algorithms that `admits` says yes to.
     ///
     /// # Panics
-    /// If it says no to one that may combine operands in rank order on any team.
+    /// If it says no to all that may combine operands in rank order on any team.
     pub fn choose_among(&self, query: &Query, admits: impl Fn(Variant) -> bool) -> Choice {
         let facts = query.facts();
         let usable = |variant: Variant, query: &Query| {
@@ -334,7 +314,7 @@ impl Table {
         let (index, variant) = matching(*query)
             .find_map(algorithm)
             .or_else(|| matching(unlimited).find_map(algorithm))
-            .expect("tables are total and facts at least 1");
+            .expect("the shipped table is total, and facts are at least 1");
         let first = matching(*query).next();
         let host = first.filter(|(_, (_, entry))| entry.variant.is_none());
         Choice {
@@ -344,13 +324,6 @@ impl Table {
             host: host.is_some(),
         }
     }
-}
-
-/// Whether a reduction of any operation on any team can use it, multicast or not.
-fn always_usable(rule: &Rule) -> bool {
-    variant(rule.collective, &rule.algorithm).is_ok_and(|Variant { algorithm, .. }| {
-        algorithm.rank_order == RankOrder::Always && !algorithm.multicast
-    })
 }
 
 fn parse(text: &str) -> Result<Vec<Rule>, TableError> {

@@ -90,6 +90,7 @@ pub use share::ShareRow;
 pub use shared_settings::{algorithm_problems, tuning_problem};
 pub use stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, Stats, ZeroCopyRow};
 pub use team::create::{PREPARING, SIZE_MAX};
+pub use team::facts::Facts;
 pub use team::{IDENTITY_BITS, Team};
 pub use window::explain as window_explanation;
 pub use window::statistics::WindowRow;

@@ -1,8 +1,10 @@
 //! What tools ask ferrorail about the calls of this process.
 
 use crate::lifetime::session;
+use crate::team_cache;
 use crate::window;
-use libc::c_char;
+use ferrorail_engine::{Facts, Team};
+use libc::{c_char, c_int};
 use std::ffi::CStr;
 
 /// Calls of `collective`, such as `allgather` (all collectives if it is null), that this process
@@ -38,6 +40,28 @@ pub unsafe extern "C" fn ferrorail_lock_messages(window: usize, acquired: *mut u
     // SAFETY: the caller vouches for it.
     unsafe { acquired.write(acquisitions) };
     messages
+}
+
+/// What rules of `FERRORAIL_TUNING` see of the ranks of `comm` goes to `facts`, seven `uint32_t`: ranks, nodes, ranks of
+/// the largest node, domains, ranks per core, rails and ports. Returns 0, and -1 if ferrorail has run no collective on `comm`.
+///
+/// # Safety
+/// `comm` is a handle as a C program passes it, of a communicator that is not freed meanwhile; `facts` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ferrorail_facts(comm: usize, facts: *mut Facts) -> c_int {
+    let seen = std::panic::catch_unwind(|| {
+        let session = session()?;
+        let mut seen = None;
+        let look = |team: &Team| seen = Some(team.facts());
+        team_cache::with_made_team(session, session.host().comm(comm), look);
+        seen
+    });
+    let Some(seen) = seen.ok().flatten() else {
+        return -1;
+    };
+    // SAFETY: the caller vouches for it.
+    unsafe { facts.write(seen) };
+    0
 }
 
 /// Messages that this process has multicast to other nodes since `MPI_Init`, on all communicators;

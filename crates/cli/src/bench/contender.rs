@@ -4,6 +4,8 @@ use super::call::Function;
 use super::instance::Instance;
 use super::operation::Operation;
 use super::variant::{By, Variant};
+use ferrorail_engine::Facts;
+use ferrorail_mpi_abi::Comm;
 
 /// What is compared beside the host.
 pub struct Contender {
@@ -17,7 +19,10 @@ impl Contender {
     /// What stands for it in tables.
     pub fn name(&self, operation: &Operation) -> String {
         match (&self.variant, &self.instance) {
-            (Some(variant), _) => variant.label.clone(),
+            (Some(variant), _) => {
+                let name = variant.names.get(operation.name);
+                name.unwrap_or(&variant.label).clone()
+            }
             (None, Some(instance)) => instance.algorithm(operation),
             (None, None) => String::new(),
         }
@@ -35,10 +40,18 @@ impl Contender {
         is_wanted.then_some(self.instance.as_ref()?.multicasts())
     }
 
+    /// What rules see of the ranks of `comm`, once it has been called there.
+    pub fn facts(&self, comm: Comm) -> Option<Facts> {
+        self.instance.as_ref()?.facts(comm)
+    }
+
     /// Whether it is compared in `operation`.
     pub fn is_about(&self, operation: &Operation) -> bool {
-        let of = self.variant.as_ref().map_or("", |variant| &variant.of);
-        of.is_empty() || of == operation.name
+        self.variant.as_ref().is_none_or(|variant| {
+            let Variant { of, names, .. } = variant;
+            (of.is_empty() || of == operation.name)
+                && (names.is_empty() || names.contains_key(operation.name))
+        })
     }
 
     /// Its implementation of `operation`, if the library has one.

@@ -5,6 +5,8 @@ use super::operation::Operation;
 use super::variant::{ALGORITHM, Environment, Variant};
 use anyhow::{Context, Result, anyhow};
 use ferrorail_base::config;
+use ferrorail_engine::Facts;
+use ferrorail_mpi_abi::Comm;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -20,6 +22,8 @@ type Finalize = unsafe extern "C" fn() -> c_int;
 type Forwarded = unsafe extern "C" fn(*const c_char) -> u64;
 /// `ferrorail_multicasts`.
 type Multicasts = extern "C" fn() -> u64;
+/// `ferrorail_facts`.
+type FactsOf = unsafe extern "C" fn(usize, *mut Facts) -> c_int;
 
 /// One copy of the library, with settings of its own. It stays loaded.
 pub struct Instance {
@@ -29,6 +33,7 @@ pub struct Instance {
     library: ManuallyDrop<Library>,
     forwarded: Forwarded,
     multicasts: Multicasts,
+    facts: FactsOf,
 }
 
 impl Instance {
@@ -70,16 +75,18 @@ impl Instance {
             anyhow!("{path} is not libferrorail.so of this version: it has no {name}")
         };
         // SAFETY: these are the library's own functions.
-        let (forwarded, multicasts) = unsafe {
+        let (forwarded, multicasts, facts) = unsafe {
             (
                 library.get::<Forwarded>(b"ferrorail_forwarded\0"),
                 library.get::<Multicasts>(b"ferrorail_multicasts\0"),
+                library.get::<FactsOf>(b"ferrorail_facts\0"),
             )
         };
         Ok(Self {
             label,
             forwarded: *forwarded.map_err(|_| missing("ferrorail_forwarded"))?,
             multicasts: *multicasts.map_err(|_| missing("ferrorail_multicasts"))?,
+            facts: *facts.map_err(|_| missing("ferrorail_facts"))?,
             library: ManuallyDrop::new(library),
         })
     }
@@ -127,6 +134,14 @@ impl Instance {
     /// Messages that this process has multicast to other nodes so far.
     pub fn multicasts(&self) -> u64 {
         (self.multicasts)()
+    }
+
+    /// What rules see of the ranks of `comm`, if the library has run a collective there.
+    pub fn facts(&self, comm: Comm) -> Option<Facts> {
+        let mut facts = Facts::default();
+        // SAFETY: `comm` is live, and `facts` has the library's own layout.
+        let code = unsafe { (self.facts)(comm.0, &raw mut facts) };
+        (code == 0).then_some(facts)
     }
 
     /// `MPI_Finalize` through the library; `None` if it does not take part in that call.

@@ -5,11 +5,11 @@ use super::buffers::{Pool, contents};
 use super::call::Function;
 use super::cell::Cell;
 use super::contender::Contender;
-use super::cutoffs;
 use super::instance::Instance;
 use super::job_sizes::{Job, Team};
 use super::mode::{Arrival, Mode};
 use super::operation::{Form, Operation, Place};
+use super::outcome::Outcome;
 use super::plan::Plan;
 use super::raw::RawMulticast;
 use super::report;
@@ -59,8 +59,12 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Returns whether MPI was finalised on the way.
-    pub fn run(&mut self, library: &Path) -> Result<bool> {
+    /// Measures, and has rank 0 `finish` with what came of it. Returns whether MPI was finalised on the way.
+    pub fn run(
+        &mut self,
+        library: &Path,
+        finish: impl FnOnce(&Outcome<'_>) -> Result<()>,
+    ) -> Result<bool> {
         let place @ Place { rank, size, .. } = self.job.all.place;
         mpi::check_size(self.host, size as u32)?;
         self.plan.check_size(size)?;
@@ -110,11 +114,13 @@ impl<'a> Bench<'a> {
             }
         }
         if rank == 0 {
-            let (host, bounds) = (self.host, self.bounds.as_ref());
-            report::finish(&rows, &missing, (host, size as u32), self.plan, bounds)?;
-            if let Some(path) = &self.plan.cutoffs {
-                cutoffs::finish(&rows, path.as_deref())?;
-            }
+            finish(&Outcome {
+                rows: &rows,
+                missing: &missing,
+                host: self.host,
+                ranks: size as u32,
+                bounds: self.bounds.as_ref(),
+            })?;
         }
         let mut instances = contenders.iter().filter_map(|one| one.instance.as_ref());
         match instances.next_back().and_then(Instance::finalize) {
@@ -212,6 +218,9 @@ impl<'a> Bench<'a> {
             _ => self.plan.sizes.as_slice(),
         };
         let modes = self.plan.modes(operation);
+        if self.team.place.rank == 0 && !self.plan.shows_rows {
+            report::print_progress(operation, self.team.place.size, contenders.len());
+        }
         let mut rows = Vec::new();
         for (&mode, &bytes) in modes.iter().flat_map(|m| sizes.iter().map(move |s| (m, s))) {
             let mut cell = self.cell(operation, bytes, pool, mode);
@@ -224,7 +233,7 @@ impl<'a> Bench<'a> {
                 });
             }
             let measured = self.measure(&mut cell, &mut sides, &contenders)?;
-            if self.team.place.rank == 0 {
+            if self.team.place.rank == 0 && self.plan.shows_rows {
                 let print = |row: &Row| report::print_row(row, self.plan);
                 measured.iter().for_each(print);
             }
@@ -279,6 +288,7 @@ impl<'a> Bench<'a> {
                 figure: self.plan.figure,
                 mode: cell.mode,
                 ranks: self.team.place.size,
+                facts: contender.facts(self.team.comm),
                 bytes: cell.bytes,
                 algorithm: contender.name(operation),
                 settings: variant.map_or(Vec::new(), |variant| variant.settings.clone()),

@@ -10,22 +10,23 @@ mod contender;
 mod cutoffs;
 mod figures;
 mod instance;
-mod job_sizes;
-mod measure;
-mod mode;
+pub mod job_sizes;
+pub mod measure;
+pub mod mode;
 mod mpi_functions;
-mod operation;
-mod plan;
+pub mod operation;
+pub mod outcome;
+pub mod plan;
 mod raw;
-mod report;
+pub mod report;
 mod rma;
-mod row;
+pub mod row;
 mod shared;
-mod sizes;
+pub mod sizes;
 mod spread;
-mod timing;
+pub mod timing;
 mod transfer;
-mod variant;
+pub mod variant;
 mod wrong_data;
 
 use crate::{library, mpi};
@@ -39,7 +40,7 @@ use operation::OPERATIONS;
 use plan::Plan;
 use sizes::Sizes;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use timing::Limits;
@@ -136,9 +137,6 @@ pub struct Args {
     /// Write machine, versions, settings and all blocks to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// With `cutoffs`: write what was found to this file, as a table for FERRORAIL_TUNING
-    #[arg(long, value_name = "FILE.json")]
-    tuning: Option<PathBuf>,
     /// Draw the curves into this file (SVG), on logarithmic axes
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
@@ -151,8 +149,6 @@ enum Measured<'a> {
     Collectives(Plan),
     OneSided(rma::Plan<'a>),
     Transfers(transfer::Plan<'a>),
-    /// Transfers and collectives inside this node.
-    Cutoffs(transfer::Plan<'a>, Plan),
 }
 
 impl Args {
@@ -188,24 +184,14 @@ impl Args {
             self.arrival.is_some(),
             !self.algorithms.is_empty(),
             self.vary.is_some(),
-            self.tuning.is_some(),
             self.plot.is_some(),
         ];
         others.iter().all(|other| !other)
     }
 
-    /// Whether the files to come can be written, before anything is measured; none is left that was not there.
-    fn check_outputs(&self) -> Result<()> {
-        for path in [&self.json, &self.plot, &self.tuning].into_iter().flatten() {
-            let is_new = !path.exists();
-            let opened = File::options().append(true).create(true).open(path);
-            opened.with_context(|| format!("cannot write {}", path.display()))?;
-            if is_new {
-                std::fs::remove_file(path)
-                    .with_context(|| format!("cannot remove {}", path.display()))?;
-            }
-        }
-        Ok(())
+    /// The files to come.
+    fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.json, &self.plot].into_iter().flatten()
     }
 
     /// Of `--vary`.
@@ -245,15 +231,8 @@ fn list() {
         outln!("{:<15} $ {}", "", figure.command());
     }
     let figure = &cutoffs::FIGURE;
-    outln!(
-        "{:<15} {}; the best gather and broadcast there",
-        figure.name,
-        figure.claim
-    );
-    outln!(
-        "{:<15} $ mpirun -n 4 ferrorail bench cutoffs --tuning FILE.json",
-        ""
-    );
+    outln!("{:<15} {}", figure.name, figure.claim);
+    outln!("{:<15} $ mpirun -n 4 ferrorail bench cutoffs", "");
     applications::listed();
     for (name, about) in rma::listed() {
         outln!("{name:<15} {about}");
@@ -262,13 +241,11 @@ fn list() {
 
 /// What the arguments ask for; `None` if it needs no measurement, and has been said.
 fn measured(args: &Args) -> Result<Option<(Measured<'_>, Option<&'static Figure>)>> {
-    let is_cutoffs = args.collectives.iter().any(|name| name == cutoffs::NAME);
-    if args.tuning.is_some() && !is_cutoffs {
-        bail!("--tuning is for cutoffs");
-    }
-    if is_cutoffs {
-        let transfers = transfer::Plan::new(args, &cutoffs::FIGURE)?;
-        let measured = Measured::Cutoffs(transfers, Plan::of_cutoffs(args)?);
+    if args.collectives.iter().any(|name| name == cutoffs::NAME) {
+        if args.collectives.len() > 1 || !args.algorithms.is_empty() || args.vary.is_some() {
+            bail!("{} are measured alone", cutoffs::NAME);
+        }
+        let measured = Measured::Transfers(transfer::Plan::new(args, &cutoffs::FIGURE)?);
         return Ok(Some((measured, None)));
     }
     let Some(figure) = figures::named(&args.collectives)? else {
@@ -315,13 +292,45 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(plan) = applications::Plan::new(args)? {
-        args.check_outputs()?;
+        check_outputs(args.outputs())?;
         applications::run(&plan)?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some((measured, figure)) = measured(args)? else {
         return Ok(ExitCode::SUCCESS);
     };
+    as_rank(args.outputs(), |host, library| {
+        let _environment = model(host, figure)?;
+        match &measured {
+            Measured::Collectives(plan) => {
+                Bench::new(host, plan)?.run(library, |found| report::finish(found, plan))
+            }
+            Measured::OneSided(plan) => rma::run(host, plan, library),
+            Measured::Transfers(plan) => transfer::run(host, plan).map(|()| false),
+        }
+    })
+}
+
+/// Whether the files to come can be written, before anything is measured; none is left that was not there.
+fn check_outputs<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Result<()> {
+    for path in paths {
+        let is_new = !path.exists();
+        let opened = File::options().append(true).create(true).open(path);
+        opened.with_context(|| format!("cannot write {}", path.display()))?;
+        if is_new {
+            std::fs::remove_file(path)
+                .with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs `act` as one rank of an MPI job, with the host MPI and the path of the library; it says whether it has finalised MPI.
+/// Rank 0 can write the files `outputs`.
+pub fn as_rank<'p>(
+    outputs: impl Iterator<Item = &'p PathBuf>,
+    act: impl FnOnce(&Host, &Path) -> Result<bool>,
+) -> Result<ExitCode> {
     let library = library::find()?;
     // The library is opened after MPI_Init, on all ranks.
     // SAFETY: no other thread runs yet.
@@ -333,20 +342,11 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         (host.functions().init)(null(), null().cast())
     })?;
     let writes = host.comm_rank(host.predefined().comm_world)? == 0;
-    if writes && let Err(error) = args.check_outputs() {
+    if writes && let Err(error) = check_outputs(outputs) {
         abort(&host, &error);
         return Ok(ExitCode::FAILURE);
     }
-    let _environment = model(&host, figure)?;
-    let outcome = match &measured {
-        Measured::Collectives(plan) => Bench::new(&host, plan).and_then(|mut b| b.run(&library)),
-        Measured::OneSided(plan) => rma::run(&host, plan, &library),
-        Measured::Cutoffs(transfers, plan) => transfer::run(&host, transfers)
-            .and_then(|()| Bench::new(&host, plan))
-            .and_then(|mut bench| bench.run(&library)),
-        Measured::Transfers(plan) => transfer::run(&host, plan).map(|()| false),
-    };
-    match outcome {
+    match act(&host, &library) {
         Ok(finalized) => {
             if !finalized {
                 host.finalize()?;

@@ -1,7 +1,6 @@
 //! What is measured, and how: from the arguments, or from a figure that they name.
 
 use super::bounds::{self, Messages, Wanted};
-use super::cutoffs;
 use super::figures::Figure;
 use super::job_sizes::JobSizes;
 use super::mode::{Arrival, Mode, Reuse};
@@ -28,11 +27,11 @@ pub struct Plan {
     /// Root of rooted collectives.
     pub root: usize,
     /// Which buffers calls use, one after another.
-    reuses: Vec<Reuse>,
+    pub reuses: Vec<Reuse>,
     /// When ranks arrive, one after another.
-    arrivals: Vec<Arrival>,
+    pub arrivals: Vec<Arrival>,
     /// Whether rooted collectives are also measured with the host's barrier.
-    barrier: bool,
+    pub barrier: bool,
     /// What is compared; nothing for the library with the settings of the environment.
     pub variants: Vec<Variant>,
     /// Whether bounds of this machine are measured and shown.
@@ -41,34 +40,13 @@ pub struct Plan {
     pub json: Option<PathBuf>,
     /// Where the picture goes.
     pub plot: Option<PathBuf>,
-    /// Where a table for `FERRORAIL_TUNING` goes, if cut-offs are looked for.
-    pub cutoffs: Option<Option<PathBuf>>,
-    job_sizes: JobSizes,
+    /// Whether each row is shown as soon as it is there.
+    pub shows_rows: bool,
+    /// How many ranks take part.
+    pub job_sizes: JobSizes,
 }
 
 impl Plan {
-    /// The algorithms for one node.
-    ///
-    /// # Errors
-    /// As [`Plan::new`]; if something else is asked for as well.
-    pub fn of_cutoffs(args: &Args) -> Result<Self> {
-        if args.collectives.len() > 1 || !args.algorithms.is_empty() || args.vary.is_some() {
-            bail!("cutoffs are measured alone, of all algorithms");
-        }
-        let operations = all_named(&cutoffs::COLLECTIVES)?;
-        let sizes = args.sizes_or(&cutoffs::FIGURE.bytes);
-        Ok(Self {
-            limits: args.limits(BUDGET_OF_FIGURE),
-            reuses: vec![Reuse::Rotating],
-            bounds: false,
-            // The transfers have them.
-            json: None,
-            plot: None,
-            cutoffs: Some(args.tuning.clone()),
-            ..Self::of(args, None, operations, sizes, cutoffs::variants()?)
-        })
-    }
-
     /// From arguments about collectives, or a figure.
     ///
     /// # Errors
@@ -123,7 +101,7 @@ impl Plan {
             bounds: figure.is_none() && args.bounds == Wanted::On,
             json: args.json.clone(),
             plot: args.plot.clone(),
-            cutoffs: None,
+            shows_rows: true,
             job_sizes: match &args.job_sizes {
                 Some(Sizes(ranks)) => JobSizes::Given(ranks.clone()),
                 None => job_sizes,
@@ -221,12 +199,20 @@ impl Plan {
     }
 }
 
-fn all_named(names: &[impl AsRef<str>]) -> Result<Vec<&'static Operation>> {
+/// The collectives of these names.
+///
+/// # Errors
+/// One line about a name that is none.
+pub fn all_named(names: &[impl AsRef<str>]) -> Result<Vec<&'static Operation>> {
     let names = names.iter();
     names.map(|name| Operation::named(name.as_ref())).collect()
 }
 
-fn check_elements(sizes: &[usize], operations: &[&Operation]) -> Result<()> {
+/// Whether reductions have whole elements at these sizes.
+///
+/// # Errors
+/// One line about a size that is none.
+pub fn check_elements(sizes: &[usize], operations: &[&Operation]) -> Result<()> {
     let uneven = sizes.iter().find(|&&bytes| bytes % ELEMENT_BYTES != 0);
     if let (Some(bytes), Some(operation)) = (uneven, operations.iter().find(|o| o.reduces())) {
         let name = operation.name;

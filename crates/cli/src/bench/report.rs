@@ -3,6 +3,8 @@
 use super::bounds::{self, Bounds};
 use super::chart::{Chart, X};
 use super::figures::{self, HOST, Sample, Unit};
+use super::operation::Operation;
+use super::outcome::Outcome;
 use super::plan::Plan;
 use super::row::Row;
 use super::timing::{Means, Timing};
@@ -47,6 +49,9 @@ pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
     if let Some(figure) = plan.figure {
         figures::print_head(figure);
     }
+    if !plan.shows_rows {
+        return;
+    }
     outln!("# us per call of the slowest rank: median and minimum over blocks; ratio of medians");
     if plan.bounds {
         outln!("# bound: what this machine needs at least; by bound: ferrorail's median by that");
@@ -68,6 +73,12 @@ pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
         "ratio",
         width = plan.label_width()
     );
+}
+
+/// Prints what is measured next, where rows are not shown.
+pub fn print_progress(operation: &Operation, ranks: usize, contenders: usize) {
+    let name = operation.name;
+    outln!("# {name:<20} {ranks} ranks, {contenders} ways beside the host's");
 }
 
 /// Prints one line of the table.
@@ -103,22 +114,27 @@ fn bound(row: &Row) -> String {
 }
 
 /// Says what came of it, in every form that was asked for.
-pub fn finish(
-    rows: &[Row],
-    missing: &[&str],
-    (host, ranks): (&Host, u32),
-    plan: &Plan,
-    bounds: Option<&bounds::Found>,
-) -> Result<()> {
-    if let Some(found) = bounds {
-        print_bounds(found);
+pub fn finish(found: &Outcome<'_>, plan: &Plan) -> Result<()> {
+    if let Some(bounds) = found.bounds {
+        print_bounds(bounds);
     }
-    print_summary(rows, missing, plan);
-    plot(rows, plan)?;
+    print_summary(found.rows, found.missing, plan);
+    plot(found.rows, plan)?;
+    write(found, plan)
+}
+
+/// Writes everything that was measured to the file of `--json`, if there is one.
+pub fn write(found: &Outcome<'_>, plan: &Plan) -> Result<()> {
     let Some(path) = &plan.json else {
         return Ok(());
     };
-    let bounds = bounds.and_then(|found| found.as_ref().ok());
+    let Outcome {
+        rows,
+        ranks,
+        missing,
+        ..
+    } = *found;
+    let bounds = found.bounds.and_then(|bounds| bounds.as_ref().ok());
     let report = json!({
         "benchmark": "collectives",
         "figure": plan.figure.map(|figure| figures::json(figure, &samples(rows, plan))),
@@ -134,7 +150,7 @@ pub fn finish(
         "bounds": bounds.map(Bounds::json),
         "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
     });
-    write_report(path, host, report, means(rows))
+    write_report(path, found.host, report, means(rows))
 }
 
 /// Prints what the machine can do.
@@ -167,9 +183,8 @@ fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
         "# Cells slower than {SLOWER} times the host's: {} of {taken}",
         slower.len()
     );
-    // The curves of a figure are compared with each other, as are algorithms.
-    let compares = plan.figure.is_some() || plan.cutoffs.is_some();
-    let listed = slower.into_iter().filter(|_| !compares);
+    // The curves of a figure are compared with each other.
+    let listed = slower.into_iter().filter(|_| plan.figure.is_none());
     for row in listed {
         let bytes = format_bytes(row.bytes as u64);
         outln!(

@@ -4,6 +4,7 @@ use super::figures::Figure;
 use super::mode::{self, Mode};
 use super::operation::Operation;
 use super::timing::Timing;
+use ferrorail_engine::Facts;
 use serde_json::{Value, json};
 
 /// One size of one collective under one algorithm, beside the host's own.
@@ -16,6 +17,8 @@ pub struct Row {
     pub figure: Option<&'static Figure>,
     /// Ranks that took part.
     pub ranks: usize,
+    /// What rules see of them.
+    pub facts: Option<Facts>,
     /// Bytes of a block or vector.
     pub bytes: usize,
     /// Forced algorithm, name of a curve or `auto`.
@@ -47,6 +50,7 @@ impl Row {
             mode: Mode::PLAIN,
             figure: None,
             ranks: 4,
+            facts: None,
             bytes,
             algorithm: algorithm.to_owned(),
             settings: Vec::new(),
@@ -119,6 +123,7 @@ impl Row {
             "arrival": mode::word(self.mode.arrival),
             "barrier": self.mode.barrier,
             "ranks": self.ranks,
+            "team": self.facts,
             "bytes": self.bytes,
             "algorithm": self.algorithm,
             "settings": self.settings.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),

@@ -192,7 +192,8 @@ impl Means {
     }
 }
 
-fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
+/// None without any.
+pub fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
     let logarithms: Vec<f64> = ratios.map(f64::ln).collect();
     let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
     (!logarithms.is_empty()).then(|| mean.exp())

@@ -4,6 +4,7 @@
 use ferrorail_base::config;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// The setting that forces an algorithm.
@@ -31,6 +32,9 @@ pub struct Variant {
     /// The only collective that it is about; empty for all.
     #[serde(default)]
     pub of: String,
+    /// The collectives that it is about, and what stands for it in the tables of each, if that differs.
+    #[serde(skip)]
+    pub names: BTreeMap<String, String>,
     /// Settings in which it differs from the environment.
     #[serde(default, deserialize_with = "settings")]
     pub settings: Vec<(String, String)>,

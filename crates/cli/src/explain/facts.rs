@@ -129,7 +129,7 @@ fn because(case: &Case, choice: &Choice) -> String {
             match case.table.has_itself(index) {
                 true => format!("rule {index} of {}: {rule}", case.table_name),
                 false => format!(
-                    "the shipped table, as {} has no rule: {rule}",
+                    "the shipped table, as {} has none for this: {rule}",
                     case.table_name
                 ),
             }

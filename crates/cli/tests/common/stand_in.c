@@ -1,15 +1,17 @@
 /* Stands in for the preload library: forwards to the host MPI; says once in which instance it is,
- * what is forced there and how it broadcasts. Counts reductions as forwarded, and knows nothing of scans. */
+ * what is forced there and how it broadcasts, which may be slow. Counts reductions as forwarded, and knows nothing of scans. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 typedef int (*Allgather)(const void *, int, size_t, void *, int, size_t, size_t);
 typedef int (*Bcast)(void *, int, size_t, int, size_t);
 typedef int (*Fold)(const void *, void *, int, size_t, size_t, size_t);
 static int calls, bcasts, multicasts;
 static unsigned long long folded, casts;
+static char forced_bcast[1000];
 int MPI_Allgather(const void *send, int send_count, size_t send_type,
                   void *recv, int recv_count, size_t recv_type, size_t comm) {
     Allgather next = (Allgather)dlsym(RTLD_DEFAULT, "PMPI_Allgather");
@@ -29,11 +31,16 @@ static const char *given(const char *name) {
 int MPI_Bcast(void *buffer, int count, size_t type, int root, size_t comm) {
     if (bcasts++ == 0) {
         const char *forced = given("FERRORAIL_ALGORITHM");
+        snprintf(forced_bcast, sizeof forced_bcast, "%s", forced);
         multicasts = strcmp(forced, "bcast=smp_multicast") == 0 && !getenv("STAND_IN_HAS_NO_MULTICAST");
         fprintf(stderr, "broadcasts <%s %s %s %s>\n", forced, given("FERRORAIL_BCAST_CHANNELS"),
                 given("FERRORAIL_BCAST_RELIABLE"), given("FERRORAIL_BCAST_CHECKSUM"));
     }
     casts += multicasts;
+    /* All are slow but what forces this. */
+    const char *fast = getenv("STAND_IN_FAST");
+    if (fast && strcmp(fast, forced_bcast))
+        usleep(20000);
     return ((Bcast)dlsym(RTLD_DEFAULT, "PMPI_Bcast"))(buffer, count, type, root, comm);
 }
 int MPI_Allreduce(const void *send, void *recv, int count, size_t type, size_t op, size_t comm) {
@@ -45,6 +52,13 @@ unsigned long long ferrorail_forwarded(const char *collective) {
 }
 unsigned long long ferrorail_multicasts(void) {
     return casts;
+}
+/* Two ranks on one node, with a core each. */
+int ferrorail_facts(size_t comm, unsigned facts[7]) {
+    static const unsigned seen[7] = {2, 1, 2, 1, 1, 1, 1};
+    (void)comm;
+    memcpy(facts, seen, sizeof seen);
+    return 0;
 }
 typedef long (*Next)(long, long, long, long, long, long, long, long, long);
 static unsigned long long locks;

@@ -1,4 +1,4 @@
-//! A stand-in for the preload library, and `ferrorail bench` on it.
+//! A stand-in for the preload library, and commands on it or on the library itself.
 
 use super::common::{OPEN_MPI, expect_code, ferrorail};
 use std::fs;
@@ -51,6 +51,15 @@ impl StandIn {
 
     /// `mpirun -n RANKS ferrorail bench ARGS`; without bounds of the machine, unless ARGS have `--bounds`.
     pub fn bench_on(&self, ranks: u32, launcher: &str, args: &str) -> Command {
+        let mut command = self.command(ranks, launcher, &format!("bench {args}"));
+        if !args.contains("--bounds") {
+            command.args(["--bounds", "off"]);
+        }
+        command
+    }
+
+    /// `mpirun -n RANKS ferrorail ARGS`.
+    pub fn command(&self, ranks: u32, launcher: &str, args: &str) -> Command {
         let mut command = Command::new(launcher);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("FERRORAIL_") {
@@ -66,11 +75,7 @@ impl StandIn {
             .env("FERRORAIL_LIBRARY", self.library())
             .args(["-n", &ranks.to_string()])
             .arg(ferrorail().get_program())
-            .arg("bench")
             .args(args.split_whitespace());
-        if !args.contains("--bounds") {
-            command.args(["--bounds", "off"]);
-        }
         command
     }
 }
@@ -81,7 +86,13 @@ impl Drop for StandIn {
     }
 }
 
-#[allow(dead_code, reason = "not every test program takes all launchers")]
+/// The library itself, which a build of the workspace leaves beside the command.
+#[allow(dead_code, reason = "not every test program takes it")]
+pub fn built_library() -> PathBuf {
+    PathBuf::from(ferrorail().get_program()).with_file_name("libferrorail.so")
+}
+
 /// Launchers, and the families of MPI libraries that they belong to.
+#[allow(dead_code, reason = "not every test program takes all launchers")]
 pub const LAUNCHERS: [(&str, &str); 2] =
     [("mpirun.openmpi", "Open MPI"), ("mpirun.mpich", "MPICH")];

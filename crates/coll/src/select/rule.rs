@@ -19,6 +19,14 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// What is exactly `value`.
+    pub const fn exactly(value: u64) -> Self {
+        Self {
+            min: Some(value),
+            max: Some(value),
+        }
+    }
+
     fn bounds(&self, least: u64) -> (u64, u64) {
         (
             self.min.unwrap_or(0).max(least),
@@ -143,6 +151,7 @@ impl Rule {
                 .all(|(mine, theirs)| mine.0 <= theirs.0 && mine.1 >= theirs.1)
     }
 
+    #[cfg(test)]
     pub(super) fn is_unconditional(&self) -> bool {
         let everything = LEAST.map(|least| (least, u64::MAX));
         self.protocol == Protocol::Eager && self.bounds() == everything

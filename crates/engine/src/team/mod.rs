@@ -7,6 +7,7 @@ mod after_error;
 pub(crate) mod connect;
 pub(crate) mod connected;
 pub(crate) mod create;
+pub(crate) mod facts;
 mod flush;
 mod free;
 pub(crate) mod geometry;
