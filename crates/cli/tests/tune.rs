@@ -38,7 +38,7 @@ fn what_is_fastest_becomes_a_rule_and_other_rules_stay() {
         ("bcast".to_owned(), "host".to_owned(), json!({ "min": 64 })),
         ("gather".to_owned(), "direct".to_owned(), Value::Null),
     ];
-    for fastest in ["knomial", "smp_knomial"] {
+    for fastest in ["knomial", "multi_leader_knomial"] {
         let args = format!("tune bcast --no-host -o {table} --bytes 4 --buffers warm {FEW}");
         let mut tune = stand_in.command(2, LAUNCHER, &args);
         tune.env("STAND_IN_FAST", format!("bcast={fastest}"));
@@ -59,7 +59,7 @@ fn what_is_fastest_becomes_a_rule_and_other_rules_stay() {
     let (text, _) = expect_code(&mut explain, 0);
     let rule = format!("rule 0 of FERRORAIL_TUNING={table}: bcast");
     assert!(
-        text.contains("smp_knomial") && text.contains(&rule),
+        text.contains("multi_leader_knomial") && text.contains(&rule),
         "{text}"
     );
     // Where all else is slow the host has it, if it may.
@@ -151,6 +151,7 @@ fn what_cannot_be_is_said_in_a_line() {
             "tuning table: missing field `version`",
         ),
         ("tune reduce --bytes 6", "of which 6 is no multiple"),
+        ("tune bcast", "one rank has nothing to choose"),
     ] {
         let (_, stderr) = expect_code(&mut stand_in.command(1, LAUNCHER, args), 1);
         let lines: Vec<&str> = stderr

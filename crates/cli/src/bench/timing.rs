@@ -61,9 +61,12 @@ impl Limits {
     ) -> Result<(Vec<Timing>, u32)> {
         let (blocks, iterations) = self.amount(implementations, &mut block)?;
         let mut timings = vec![Timing::default(); implementations];
-        for _ in 0..blocks {
-            for (index, timing) in timings.iter_mut().enumerate() {
+        for turn in 0..blocks as usize {
+            // Who begins changes: what ran before leaves its things in the caches.
+            for place in 0..implementations {
+                let index = (turn + place) % implementations;
                 let block = block(index, iterations)?;
+                let timing: &mut Timing = &mut timings[index];
                 timing.blocks_us.push(block.value);
                 timing.lost += block.lost;
             }

@@ -4,6 +4,7 @@
 use crate::bench::operation::Operation;
 use crate::bench::variant::{ALGORITHM, By, Variant};
 use ferrorail_coll::{Collective, Protocol, algorithms};
+use ferrorail_engine::choice::protocol_name;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -31,12 +32,13 @@ pub struct Candidate {
 
 impl fmt::Display for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let protocol = match self.protocol {
-            Protocol::Eager => "eager",
-            Protocol::Rendezvous => "rendezvous",
-        };
-        write!(f, "{} by {protocol}", self.algorithm)
+        f.write_str(&named(&self.algorithm, self.protocol))
     }
+}
+
+/// What stands for `algorithm` by `protocol`.
+pub fn named(algorithm: &str, protocol: Protocol) -> String {
+    format!("{algorithm} by {}", protocol_name(protocol))
 }
 
 /// Those of `collective`.

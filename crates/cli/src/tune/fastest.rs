@@ -1,10 +1,11 @@
 //! Which way is taken at which size: from what was measured to what is to be chosen.
 
-use super::candidates::{Also, Candidate, SHIPPED, candidates};
+use super::candidates::{Also, Candidate, SHIPPED, candidates, named};
 use crate::bench::row::Row;
 use crate::bench::timing::geometric_mean;
 use ferrorail_base::units::size_class;
 use ferrorail_coll::Collective;
+use ferrorail_coll::select::{NOT_MEASURED, Query, Table};
 use ferrorail_engine::Facts;
 use ferrorail_engine::choice::by_length;
 use std::collections::BTreeMap;
@@ -100,7 +101,9 @@ pub fn cells(rows: &[Row], also: &[Also]) -> Vec<Cell> {
     let cell = |((facts, collective, bytes), ways): (_, BTreeMap<String, Vec<f64>>)| {
         let us = |name: &str| geometric_mean(ways.get(name)?.iter().copied());
         let timed = |one: Candidate| Some((us(&one.to_string())?, one));
+        let shipped = shipped(collective, &facts, bytes);
         let candidates = candidates(collective, also).into_iter();
+        let candidates = candidates.filter(|one| shipped.as_ref() != Some(&one.to_string()));
         Some(Cell {
             collective,
             facts,
@@ -114,6 +117,38 @@ pub fn cells(rows: &[Row], also: &[Also]) -> Vec<Cell> {
         })
     };
     times.into_iter().filter_map(cell).collect()
+}
+
+/// What the shipped rules choose, where that depends on nothing else, as candidates are called.
+fn shipped(collective: Collective, facts: &Facts, bytes: u64) -> Option<String> {
+    let chosen = |(attach_percent, zero_copy)| {
+        let choice = Table::shipped().choose(&Query {
+            collective,
+            bytes,
+            ranks: facts.ranks,
+            nodes: facts.nodes,
+            node_size_max: facts.node_size,
+            domains: facts.domains,
+            ranks_per_core: facts.ranks_per_core,
+            attach_percent,
+            rails: facts.rails as u8,
+            ports: facts.ports as u8,
+            zero_copy,
+            multicast: true,
+            all_pairs: true,
+        });
+        named(&choice.variant.to_string(), choice.protocol)
+    };
+    let mut all = [
+        (0, true),
+        (NOT_MEASURED, true),
+        (0, false),
+        (NOT_MEASURED, false),
+    ]
+    .map(chosen)
+    .into_iter();
+    let first = all.next()?;
+    all.all(|other| other == first).then_some(first)
 }
 
 /// The ways of all `cells`, sorted as [`cells`] has them; by the host MPI only if it `may_be_host`.
@@ -156,14 +191,17 @@ fn fastest<'c>(cells: &[&'c Cell], before: Way<'c>, may_be_host: bool) -> Way<'c
     let us = |way: Way<'_>| geometric_mean(cells.iter().map(|cell| way.us(cell))).unwrap_or(0.0);
     let ways = cells[0].candidates.iter();
     let candidates = ways.map(|(candidate, _)| Way::Candidate(candidate));
-    let Some(best) = candidates.min_by(|a, b| us(*a).total_cmp(&us(*b))) else {
-        return Way::Shipped;
-    };
+    let best = candidates.min_by(|a, b| us(*a).total_cmp(&us(*b)));
+    // In order of preference.
     let host = may_be_host.then_some(Way::Host);
-    let least = host.map_or(us(best), |host| us(host).min(us(best)));
-    let stays = [Way::Shipped, before, best, Way::Host];
+    let ways = || {
+        [Some(Way::Shipped), Some(before), best, host]
+            .into_iter()
+            .flatten()
+    };
+    let least = ways().map(us).fold(f64::INFINITY, f64::min);
     let is_near = |way: &Way<'_>| us(*way) < GAIN * least;
-    stays.into_iter().find(is_near).unwrap_or(Way::Shipped)
+    ways().find(is_near).unwrap_or(Way::Shipped)
 }
 
 /// Geometric means of times by the host's, as shipped and as chosen.
@@ -263,6 +301,20 @@ mod tests {
         let (shipped, chosen) = means(&choose(&cells, true)).unwrap();
         // Of the host's 2 µs in both cells.
         assert!((shipped - 2f64.sqrt()).abs() < 1e-9 && (chosen - 1.2f64.sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_ships_anyway_is_no_other_way() {
+        let rows = [
+            row("gather", 4, SHIPPED, 1.5),
+            row("gather", 4, "smp_direct by eager", 1.0),
+            row("gather", 1 << 20, SHIPPED, 150.0),
+            row("gather", 1 << 20, "direct by rendezvous", 100.0),
+        ];
+        let ways = ways(&rows, false);
+        // For long messages that depends on what ranks measure.
+        assert_eq!(ways[0].0, SHIPPED);
+        assert_eq!(ways[1].0, "direct by rendezvous");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::bench::plan::{Plan, all_named, check_elements};
 use crate::bench::sizes::{self, Sizes};
 use crate::bench::timing::Limits;
 use crate::bench::{as_rank, report};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use candidates::Also;
 use ferrorail_base::units::format_bytes;
 use std::path::PathBuf;
@@ -169,6 +169,11 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     }
     let outputs = [Some(&args.output), args.json.as_ref()];
     as_rank(outputs.into_iter().flatten(), |host, library| {
+        if host.comm_size(host.predefined().comm_world)? == 1 {
+            bail!(
+                "one rank has nothing to choose: start as many as the program has, as in `mpirun -n 8 ferrorail tune`"
+            );
+        }
         let finish = |found: &Outcome<'_>| args.finish(found, &plan, before);
         Bench::new(host, &plan)?.run(library, finish)
     })
