@@ -9,7 +9,7 @@ mod windows;
 
 pub use choices::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, DomainChoice, FabricChoice, LockRequest, Pscw,
-    RailChoice, Registration, ServiceThreads, ShmKind, StatsSink, StripeChoice,
+    RailChoice, Registration, ServiceThreads, ShmKind, StatsSink, StripeChoice, WriteOrder,
 };
 pub use communicator::{PER_COMMUNICATOR, per_communicator};
 pub use multicast::{CERTAIN, MulticastFaults};
@@ -113,6 +113,8 @@ table! {
         "rails to use: a count, or names such as rxe0,mlx5_1:2";
     "FERRORAIL_GID_INDEX", Text, "auto", Process => gid_index: Option<u32>, number_or_auto,
         "GID index on RoCE ports; auto takes RoCE v2 with an IPv4-mapped address";
+    "FERRORAIL_WRITE_ORDER", Word(WriteOrder::WORDS), "device", Process => write_order: WriteOrder, word,
+        "what keeps a flag behind its data on a verbs rail: the device, as InfiniBand demands; read: a read before each flag, for fabrics that place data out of order";
     "FERRORAIL_PORTS", Number(0, 8), "0", Communicator => ports: Option<u8>, nonzero,
         "k of the multi-port algorithms; 0 means the number of rails";
     "FERRORAIL_LEADERS", Number(0, 8), "0", Communicator => leaders: Option<u8>, nonzero,

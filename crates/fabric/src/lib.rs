@@ -6,7 +6,8 @@
 //!
 //! # Order and visibility
 //!
-//! * Operations posted to one (peer, rail) take effect at the target in the order posted; nothing
+//! * Operations posted to one (peer, rail) take effect at the target in the order posted, but for
+//!   plain puts ([`Kind::Put`]) on rails that keep no order between those; nothing
 //!   is ordered between rails or between peers. A notification therefore follows its data on the
 //!   same rail ([`Kind::Notify`]).
 //! * A notification is a 64-bit store to an 8-byte-aligned word; a target that reads it with acquire

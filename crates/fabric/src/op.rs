@@ -93,8 +93,12 @@ pub type Op<'a> = Operation<LocalSlice<'a>, RemoteSlice<'a>>;
 /// What an operation does. Words of the target have the form `R`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind<R> {
-    /// Writes local memory to remote memory.
+    /// Writes local memory to remote memory. On rails that do not keep the order of puts
+    /// (`FERRORAIL_WRITE_ORDER`) it may be seen before what was posted before it.
     Put,
+    /// A put that is seen after all that was posted before it on its lane, on any rail. It proves nothing:
+    /// the memory that it writes may be written by others as well.
+    Ordered,
     /// A put that ends with its own notification: its last word holds this value and only ever rises at the
     /// target, so that it tells whether the put has arrived. Nothing is promised about the order in which
     /// the bytes do. It ends at a multiple of eight bytes.
@@ -130,7 +134,7 @@ impl<R> Kind<R> {
     pub const fn is_put(&self) -> bool {
         matches!(
             self,
-            Self::Put | Self::Eager(_) | Self::Notify(..) | Self::Wake(..)
+            Self::Put | Self::Ordered | Self::Eager(_) | Self::Notify(..) | Self::Wake(..)
         )
     }
 
@@ -167,6 +171,7 @@ impl<L, R> Operation<L, R> {
         Ok(Operation {
             kind: match &self.kind {
                 Kind::Put => Kind::Put,
+                Kind::Ordered => Kind::Ordered,
                 Kind::Eager(value) => Kind::Eager(*value),
                 Kind::Notify(at, value) => Kind::Notify(word(at)?, *value),
                 Kind::Wake(at, value) => Kind::Wake(word(at)?, *value),
@@ -204,6 +209,11 @@ impl<L, R> Operation<L, R> {
     /// [`Kind::Put`].
     pub const fn put(from: L, to: R) -> Self {
         Self::new(Kind::Put, from, to)
+    }
+
+    /// [`Kind::Ordered`].
+    pub const fn ordered(from: L, to: R) -> Self {
+        Self::new(Kind::Ordered, from, to)
     }
 
     /// [`Kind::Eager`].

@@ -58,6 +58,15 @@ words! {
         Posix = "posix",
     }
 
+    /// `FERRORAIL_WRITE_ORDER`: what keeps the flag of a verbs rail behind the data before it.
+    WriteOrder {
+        /// Adapter and fabric: writes of a queue pair are seen in their order.
+        #[default]
+        Device = "device",
+        /// A read before each flag, which waits until that has come back.
+        Read = "read",
+    }
+
     /// `FERRORAIL_STRIPE_POLICY`.
     StripeChoice {
         /// By the bandwidths that the rails' descriptions state.

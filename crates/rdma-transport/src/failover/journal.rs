@@ -109,7 +109,7 @@ impl Entry {
     pub fn ends_with(&self, word: &RemoteRegion) -> bool {
         match (self.op.kind, self.proof()) {
             (_, Some((proof, _))) => proof.rkeys == word.rkeys,
-            (Kind::Put, None) => self.op.remote.rkeys == word.rkeys,
+            (Kind::Put | Kind::Ordered, None) => self.op.remote.rkeys == word.rkeys,
             _ => false,
         }
     }

@@ -70,13 +70,13 @@ impl Failover {
         }
     }
 
-    /// Puts the first `bytes` bytes of the field `from` of the lane of `rail` in the field `to` of the peer,
+    /// Puts the first `bytes` bytes of the field `from` of the lane of `rail` in `field` of the peer,
     /// over the lane of `via`.
     pub(super) fn control_put(
         &self,
         pair: &Pair,
         via: usize,
-        (rail, (from, to)): (usize, (Field, Field)),
+        (rail, (from, field)): (usize, (Field, Field)),
         bytes: usize,
     ) -> Result<Ticket, FabricError> {
         let Some(wired) = pair.wired.get() else {
@@ -87,8 +87,13 @@ impl Failover {
             bytes,
             ..pair.slice(from, plane)
         };
-        let to = wired.word(to, plane);
-        let (via, op) = (RailId(via as u8), Op::put(from, to));
+        let to = wired.word(field, plane);
+        let via = RailId(via as u8);
+        let op = match field {
+            // What is said later takes the place of what was said before.
+            Field::In => Op::ordered(from, to),
+            _ => Op::put(from, to),
+        };
         // SAFETY: both words belong to control blocks, which live as long as the fabrics.
         unsafe { self.inner.post(pair.id, via, &op, Tracking::Tracked) }
     }

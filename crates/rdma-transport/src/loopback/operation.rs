@@ -172,7 +172,7 @@ pub(super) unsafe fn execute(operation: &Operation, peer: &Peer, plane: u8) -> R
     let (local, remote) = (operation.local, &operation.remote);
     let target = || word_of(peer, link, plane, remote, "atomics");
     let old = match &operation.kind {
-        Kind::Put | Kind::Eager(_) => {
+        Kind::Put | Kind::Ordered | Kind::Eager(_) => {
             // SAFETY: the caller's promise.
             return unsafe { write(local, reach(peer, link, plane, remote, local.bytes)?) };
         }

@@ -4,8 +4,10 @@ use super::choice::{Pick, State};
 use super::completion_queue::CompletionQueue;
 use super::device::Surveyed;
 use super::error::set_up;
-use super::handles::ProtectionDomain;
+use super::handles::{PortAttributes, ProtectionDomain};
+use super::order::{self, Landing};
 use super::queue_pair::{self, Local, QueuePair, Size};
+use super::reach::Here;
 use super::retired::Retired;
 use super::wake_events::WakeEvents;
 use super::wire::RailAddress;
@@ -16,10 +18,8 @@ use ibverbs_sys as ffi;
 use std::io;
 use std::sync::Arc;
 
-/// Operations in flight per lane; more only wait in the device, and memory grows with peers.
-const LANE_OPERATIONS_MAX: u32 = 128;
-/// Work requests of one operation: its data and its notification.
-pub const WORK_REQUESTS_PER_OPERATION: u32 = 2;
+/// Work requests in flight per lane; more only wait in the device, and memory grows with peers.
+const WORK_REQUESTS_MAX: u32 = 256;
 /// Room of a rail's completion queue. Even if every work request of every lane completes with an
 /// error it does not overrun, because a rail has no more operations in flight than fit.
 const COMPLETIONS_MAX: u32 = 16_384;
@@ -51,6 +51,8 @@ impl Default for Bounds {
 pub struct Limits {
     /// Operations in flight per lane.
     pub lane_operations: u32,
+    /// Most work requests of one of them.
+    pub requests_per_operation: u32,
     /// Largest write that needs no registered source, in bytes.
     pub inline_bytes: u32,
     /// Largest single work request in bytes.
@@ -61,9 +63,14 @@ pub struct Limits {
 
 /// Size of queue pairs on a device that bounds neither their number of requests nor inline data.
 pub const USUAL_SIZE: Size = Size {
-    work_requests: LANE_OPERATIONS_MAX * WORK_REQUESTS_PER_OPERATION,
+    work_requests: WORK_REQUESTS_MAX,
     inline_bytes: INLINE_BYTES,
 };
+
+/// Operations in flight per lane on a device that takes `max_qp_wr` requests per queue pair.
+fn lane_operations(max_qp_wr: i32, requests_per_operation: u32) -> u32 {
+    WORK_REQUESTS_MAX.min(max_qp_wr.max(0) as u32) / requests_per_operation
+}
 
 /// An opened rail.
 #[derive(Debug)]
@@ -84,6 +91,8 @@ pub struct Rail {
     pub wake_events: Option<Arc<WakeEvents>>,
     /// Held while polling: completions of a lane are handled in order.
     pub polling: Mutex<()>,
+    /// Where reads before flags land, if those keep the order of writes.
+    pub landing: Option<Landing>,
     /// What its lanes have ended.
     pub retired: Retired,
     gone: AtomicBool,
@@ -124,19 +133,26 @@ impl Rail {
         let room = COMPLETIONS_MAX.min(device.max_cqe.max(0) as u32);
         let completions = CompletionQueue::create(context, room);
         let completions = Arc::new(completions.map_err(set_up("ibv_create_cq", &name))?);
-        let work_requests = (device.max_qp_wr.max(0) as u32) / WORK_REQUESTS_PER_OPERATION;
-        let lane_operations = LANE_OPERATIONS_MAX.min(work_requests);
+        let requests_per_operation = order::requests_per_operation(settings.write_order);
+        let lane_operations = lane_operations(device.max_qp_wr, requests_per_operation);
+        let landing = Landing::of(settings.write_order, &domain);
+        let landing = landing.map_err(set_up("ibv_reg_mr", &name))?;
         let wake_events = WakeEvents::create(context, &domain)
             .inspect_err(|error| tracing::debug!("rail {name} wakes nobody: {error}"));
         let wake_events = wake_events.ok().map(Arc::new);
         let ends = (&completions, wake_events.as_ref());
-        let inline_bytes = probe_inline(&domain, ends, lane_operations, bounds.inline_bytes)
-            .map_err(set_up("ibv_create_qp", &name))?;
+        let size = Size {
+            work_requests: lane_operations * requests_per_operation,
+            inline_bytes: bounds.inline_bytes,
+        };
+        let inline_bytes =
+            probe_inline(&domain, ends, size).map_err(set_up("ibv_create_qp", &name))?;
 
         Ok(Self {
             info: info(surveyed, pick),
             limits: Limits {
                 lane_operations,
+                requests_per_operation,
                 inline_bytes,
                 message_bytes: bounds.message_bytes.min(attributes.max_msg_sz as usize),
                 atomics: match device.atomic_cap {
@@ -145,27 +161,19 @@ impl Rail {
                     _ => AtomicScope::Global,
                 },
             },
-            local: Local {
-                port: port.number,
-                source: surveyed.source,
-                here,
-                mtu: attributes.active_mtu as u8,
-                reads_out: device.max_qp_init_rd_atom.clamp(1, READS_MAX) as u8,
-                reads_in: device.max_qp_rd_atom.clamp(1, READS_MAX) as u8,
-                timeout: queue_pair::timeout_code(settings.rail_timeout_ms, settings.rail_retries),
-                retries: settings.rail_retries,
-            },
+            local: local(surveyed, here, (&device, &attributes), settings),
             lid: attributes.lid,
             domain,
             completions,
             wake_events,
             polling: Mutex::new(()),
+            landing,
             retired: Retired::default(),
             gone: AtomicBool::new(false),
             mute: AtomicBool::new(false),
             unfinished: AtomicU32::new(0),
             in_flight: AtomicU32::new(0),
-            in_flight_max: room / WORK_REQUESTS_PER_OPERATION,
+            in_flight_max: room / requests_per_operation,
             messages: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         })
@@ -211,7 +219,7 @@ impl Rail {
     /// Size of its queue pairs.
     pub fn queue_pair_size(&self) -> Size {
         Size {
-            work_requests: self.limits.lane_operations * WORK_REQUESTS_PER_OPERATION,
+            work_requests: self.limits.lane_operations * self.limits.requests_per_operation,
             inline_bytes: self.limits.inline_bytes,
         }
     }
@@ -258,17 +266,35 @@ impl Rail {
 fn probe_inline(
     domain: &Arc<ProtectionDomain>,
     (completions, wake_events): (&Arc<CompletionQueue>, Option<&Arc<WakeEvents>>),
-    lane_operations: u32,
-    inline_bytes: u32,
+    size: Size,
 ) -> io::Result<u32> {
     let create = |inline_bytes| {
         let size = Size {
-            work_requests: lane_operations * WORK_REQUESTS_PER_OPERATION,
             inline_bytes,
+            ..size
         };
         QueuePair::create(domain, completions, wake_events, size).map(|_| inline_bytes)
     };
-    create(inline_bytes).or_else(|_| create(0))
+    create(size.inline_bytes).or_else(|_| create(0))
+}
+
+/// This end of a port's connections.
+fn local(
+    surveyed: &Surveyed,
+    here: Here,
+    (device, attributes): (&ffi::ibv_device_attr, &PortAttributes),
+    settings: &Settings,
+) -> Local {
+    Local {
+        port: surveyed.port.number,
+        source: surveyed.source,
+        here,
+        mtu: attributes.active_mtu as u8,
+        reads_out: device.max_qp_init_rd_atom.clamp(1, READS_MAX) as u8,
+        reads_in: device.max_qp_rd_atom.clamp(1, READS_MAX) as u8,
+        timeout: queue_pair::timeout_code(settings.rail_timeout_ms, settings.rail_retries),
+        retries: settings.rail_retries,
+    }
 }
 
 fn info(surveyed: &Surveyed, pick: Pick) -> RailInfo {
@@ -318,4 +344,24 @@ pub fn open_all(
         }
     }
     rails
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrorail_base::config::WriteOrder;
+
+    #[test]
+    fn the_reads_before_flags_take_room_in_queues() {
+        let operations = |max_qp_wr, order| {
+            let per_operation = order::requests_per_operation(order);
+            let operations = lane_operations(max_qp_wr, per_operation);
+            assert!(operations * per_operation <= max_qp_wr as u32);
+            operations
+        };
+        assert_eq!(operations(1 << 15, WriteOrder::Device), 128);
+        assert_eq!(operations(1 << 15, WriteOrder::Read), 85);
+        assert_eq!(operations(100, WriteOrder::Device), 50);
+        assert_eq!(operations(100, WriteOrder::Read), 33);
+    }
 }

@@ -1,50 +1,12 @@
 //! From an operation to the work requests that `ibv_post_send` takes.
 
 use super::handles::check;
+use super::order::{REQUESTS_MAX, Requests};
 use super::queue_pair::QueuePair;
-use super::rail::WORK_REQUESTS_PER_OPERATION;
-use ferrorail_fabric::{Kind, Op, RemoteSlice};
+use super::request::{LocalPart, RemotePart, Request, split};
+use ferrorail_fabric::{Kind, Op};
 use rdma_sys::{ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 use std::io;
-
-/// Memory of this process.
-#[derive(Clone, Copy, Debug)]
-pub struct LocalPart {
-    /// First byte.
-    pub address: u64,
-    /// Length in bytes.
-    pub bytes: usize,
-    /// Its key on the rail.
-    pub lkey: u32,
-}
-
-/// Memory of the peer.
-#[derive(Clone, Copy, Debug)]
-pub struct RemotePart {
-    /// First byte in the peer's address space.
-    pub address: u64,
-    /// Its key on the rail.
-    pub rkey: u32,
-}
-
-impl RemotePart {
-    /// `bytes` bytes of `slice`, by way of `plane`.
-    fn of(slice: &RemoteSlice<'_>, bytes: usize, plane: usize) -> Self {
-        debug_assert!(
-            slice.offset as u64 + bytes as u64 <= slice.region.bytes,
-            "{bytes} bytes at offset {} leave a region of {}",
-            slice.offset,
-            slice.region.bytes
-        );
-        Self {
-            address: slice.region.address + slice.offset as u64,
-            rkey: slice.region.rkeys[plane],
-        }
-    }
-}
-
-/// An operation, or one work request, by way of a rail.
-pub type Request = ferrorail_fabric::Operation<LocalPart, RemotePart>;
 
 /// What a caller wants done.
 #[derive(Clone, Copy, Debug)]
@@ -80,31 +42,19 @@ impl Operation {
 
     /// Its first `bytes` bytes, without what is done at its end, and the rest; or all of it.
     pub fn cut(self, bytes: usize) -> (Self, Option<Self>) {
-        let Request { local, remote, .. } = self.request;
-        if local.bytes <= bytes {
+        if self.request.local.bytes <= bytes {
             return (self, None);
         }
+        let (first, rest) = split(&self.request, bytes);
         let first = Self {
             request: Request {
                 kind: data(self.request.kind),
-                local: LocalPart { bytes, ..local },
-                remote,
+                ..first
             },
             tracked: false,
         };
         let rest = Self {
-            request: Request {
-                local: LocalPart {
-                    address: local.address + bytes as u64,
-                    bytes: local.bytes - bytes,
-                    ..local
-                },
-                remote: RemotePart {
-                    address: remote.address + bytes as u64,
-                    ..remote
-                },
-                ..self.request
-            },
+            request: rest,
             ..self
         };
         (first, Some(rest))
@@ -123,12 +73,11 @@ impl Operation {
     }
 }
 
-/// What is done before the notification of `kind`, if it has one.
-#[inline]
-pub fn data(kind: Kind<RemotePart>) -> Kind<RemotePart> {
-    match kind {
-        Kind::Notify(..) | Kind::Wake(..) => Kind::Put,
-        kind => kind,
+/// What is done before the end of `kind`.
+fn data(kind: Kind<RemotePart>) -> Kind<RemotePart> {
+    match kind.is_put() {
+        true => Kind::Put,
+        false => kind,
     }
 }
 
@@ -145,8 +94,6 @@ pub struct Mode {
     pub inline_bytes: u32,
 }
 
-const REQUESTS_MAX: usize = WORK_REQUESTS_PER_OPERATION as usize;
-
 /// Posts `requests` in order with a single `ibv_post_send`.
 ///
 /// # Errors
@@ -156,7 +103,7 @@ const REQUESTS_MAX: usize = WORK_REQUESTS_PER_OPERATION as usize;
 /// Memory that the requests name is registered and stays valid until they complete.
 pub unsafe fn post(
     queue_pair: &QueuePair,
-    requests: &[Request],
+    requests: &Requests,
     mode: Mode,
 ) -> Result<(), (io::Error, bool)> {
     debug_assert!((1..=REQUESTS_MAX).contains(&requests.len()));
@@ -168,9 +115,9 @@ pub unsafe fn post(
     // SAFETY: integers, null pointers and unions of them, for which zero is a value.
     let mut list: [ibv_send_wr; REQUESTS_MAX] = unsafe { std::mem::zeroed() };
     let (first_part, first) = (parts.as_mut_ptr(), list.as_mut_ptr());
-    for (i, request) in requests.iter().enumerate() {
+    for (i, (request, waits)) in requests.iter(mode.fenced).enumerate() {
         let mut flags = 0;
-        if i == 0 && mode.fenced {
+        if waits {
             flags |= ibv_send_flags::IBV_SEND_FENCE.0;
         }
         let last = i + 1 == requests.len();
@@ -218,7 +165,9 @@ fn describe(work: &mut ibv_send_wr, request: &Request) {
     };
     let rdma = |opcode| (opcode, rdma_sys::wr_t { rdma });
     (work.opcode, work.wr) = match request.kind {
-        Kind::Put | Kind::Eager(_) | Kind::Notify(..) => rdma(ibv_wr_opcode::IBV_WR_RDMA_WRITE),
+        Kind::Put | Kind::Ordered | Kind::Eager(_) | Kind::Notify(..) => {
+            rdma(ibv_wr_opcode::IBV_WR_RDMA_WRITE)
+        }
         // The immediate data is zero: what is to be known lies in memory.
         Kind::Wake(..) => rdma(ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM),
         Kind::Get => rdma(ibv_wr_opcode::IBV_WR_RDMA_READ),

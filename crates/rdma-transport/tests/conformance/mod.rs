@@ -36,6 +36,8 @@ pub fn run<F: Rails>(make: impl Fn() -> (F, F)) -> Seen {
         transfers::puts_of_every_size_arrive_and_stay_inside,
         transfers::gets_read_what_is_there,
         transfers::a_notification_is_stored_last,
+        transfers::an_ordered_put_follows_what_was_put_before,
+        transfers::eager_messages_arrive_whole,
         transfers::announced_private_memory_is_reachable,
         transfers::a_tracked_operation_completes_the_silent_ones_before_it,
         transfers::threads_share_a_fabric,
@@ -44,7 +46,7 @@ pub fn run<F: Rails>(make: impl Fn() -> (F, F)) -> Seen {
         attachment::a_process_reaches_itself,
         attachment::memory_is_given_back,
         attachment::bad_peer_data_is_refused,
-    ] as [fn(&Pair<F>); 12]
+    ] as [fn(&Pair<F>); 14]
     {
         check(&Pair::new(make()));
     }
@@ -52,6 +54,18 @@ pub fn run<F: Rails>(make: impl Fn() -> (F, F)) -> Seen {
     atomics::atomics_exclude_each_other(&Pair::new(make()));
     atomics::additions_follow_puts(&Pair::new(make()));
     seen
+}
+
+/// The part of the suite that what keeps the order of writes has a part in.
+#[allow(dead_code)] // Not every fabric has more than one way.
+pub fn run_order<F: Rails>(make: impl Fn() -> (F, F)) {
+    let pair = Pair::new(make());
+    transfers::a_notification_is_stored_last(&pair);
+    transfers::an_ordered_put_follows_what_was_put_before(&pair);
+    transfers::eager_messages_arrive_whole(&pair);
+    wakes::who_sleeps_is_woken_by_what_has_arrived(&pair);
+    transfers::notifications_follow_their_data(&Pair::new(make()));
+    atomics::additions_follow_puts(&pair);
 }
 
 /// Two joined attachments. `ab` is b in a's peer table, `ba` the reverse.

@@ -103,6 +103,50 @@ pub fn a_notification_is_stored_last<F: Rails>(pair: &Pair<F>) {
     pair.a.release(pair.ab, remote);
 }
 
+/// Who sees the word sees the put before it, though nobody waited for that.
+pub fn an_ordered_put_follows_what_was_put_before<F: Rails>(pair: &Pair<F>) {
+    const ROUNDS: u64 = 100;
+    const BYTES: usize = 10_000;
+    let (mut source, mut target, remote) = pair.memories(BYTES + 8, BYTES + 8);
+    for rail in pair.rails() {
+        target.fill(0);
+        for round in 1..=ROUNDS {
+            source.fill_pattern(round);
+            let word = source.load(BYTES);
+            pair.start(rail, &Op::put(source.slice(0, BYTES), at(&remote, 0)));
+            let ordered = Op::ordered(source.slice(BYTES, 8), at(&remote, BYTES));
+            let ordered = pair.start(rail, &ordered);
+            pair.until("the word", || target.load(BYTES) == word);
+            assert_eq!(target.read(0, BYTES), source.read(0, BYTES));
+            pair.wait(&pair.a, ordered);
+        }
+        let empty = Op::ordered(source.slice(0, 0), at(&remote, 0));
+        pair.carry(rail, &empty);
+    }
+    pair.a.release(pair.ab, remote);
+}
+
+/// Of any length, the flag alone too.
+pub fn eager_messages_arrive_whole<F: Rails>(pair: &Pair<F>) {
+    let (mut source, mut target, remote) = pair.memories(1024, 1024);
+    for rail in pair.rails() {
+        for bytes in [8, 16, 24, 31, 64, 72, 576] {
+            source.fill_pattern(bytes as u64);
+            target.fill(0);
+            let (from, to) = (1024 - bytes, 1016 - bytes);
+            let op = Op::eager(source.slice(from, bytes), at(&remote, to), 1);
+            pair.carry(rail, &op);
+            pair.until("the message", || {
+                target.read(to, bytes) == source.read(from, bytes)
+            });
+            let rest = target.bytes() - to - bytes;
+            assert_eq!(target.read(to + bytes, rest), vec![0; rest]);
+            assert_eq!(target.read(0, to), vec![0; to]);
+        }
+    }
+    pair.a.release(pair.ab, remote);
+}
+
 pub fn gets_read_what_is_there<F: Rails>(pair: &Pair<F>) {
     let (mut here, mut there, remote) = pair.memories(1 << 18, 1 << 18);
     for rail in pair.rails() {

@@ -169,8 +169,8 @@ impl Run<'_> {
         self.tell(state, to, (offset, credit), Tracking::Silent)
     }
 
-    /// Rings the doorbell of `to`; false if there is no room for it yet. A put: a word that many raise
-    /// cannot prove what has arrived.
+    /// Rings the doorbell of `to`, behind what was asked; false if there is no room for it yet. No notification: a
+    /// word that many raise cannot prove what has arrived.
     fn ring(&self, state: &mut State, to: Rank, rail: RailId) -> Result<bool, EngineError> {
         let rails = self.rails();
         let own = Layout::of(self.map, self.map.rank).ring();
@@ -180,7 +180,7 @@ impl Run<'_> {
         word.store(ring(self.map.rank, number), Ordering::Release);
         let link = link_to(&mut state.links, to);
         let doorbell = link.at(Layout::of(self.map, to).doorbell());
-        let op = Op::put(rails.slice(own, size_of::<u64>()), doorbell);
+        let op = Op::ordered(rails.slice(own, size_of::<u64>()), doorbell);
         // SAFETY: both words belong to registered segments, and only atomics touch them.
         let posted = unsafe { rails.post(link, rail, &op, Tracking::Silent) }?;
         if posted.is_some() {

@@ -2,8 +2,10 @@
 //! no room for follow when earlier ones have completed, before anything else is posted on the lane.
 
 use super::super::completion::CompletionId;
+use super::super::order::{Landing, Requests};
 use super::super::rail::Rail;
-use super::super::work_request::{self, Mode, Operation, Request};
+use super::super::request::Request;
+use super::super::work_request::{self, Mode, Operation};
 use super::{Lane, Queue};
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::{FabricError, Kind};
@@ -152,30 +154,15 @@ impl Lane {
         let Some(local_side) = &queue.local_side else {
             return Err((self.refused("not connected"), false));
         };
-        let Request {
-            kind,
-            local,
-            remote,
-        } = piece.request;
-        let data = Request {
-            // Only the notification wakes.
-            kind: work_request::data(kind),
-            local,
-            remote,
+        let Request { kind, local, .. } = piece.request;
+        let notification = kind.notification();
+        let value = notification.map_or(0, |(_, value)| value);
+        let word = match notification {
+            Some(_) => local_side.word(number, &value),
+            None => local,
         };
-        let value = kind.notification().map_or(0, |(_, value)| value);
-        let mut requests = [data; 2];
-        let requests = match kind.notification() {
-            None => &requests[..1],
-            Some((word, _)) => {
-                requests[1] = Request {
-                    kind,
-                    local: local_side.word(number, &value),
-                    remote: *word,
-                };
-                &requests[usize::from(local.bytes == 0)..]
-            }
-        };
+        let landing = rail.landing.as_ref().map(Landing::word);
+        let requests = Requests::of(&piece.request, word, landing);
         let interval = (u64::from(rail.limits.lane_operations) / SIGNALS_PER_QUEUE).max(1);
         let mode = Mode {
             id: CompletionId {
@@ -189,7 +176,7 @@ impl Lane {
             inline_bytes: local_side.queue_pair.inline_bytes(),
         };
         // SAFETY: the caller vouches for its memory; the words are registered.
-        match unsafe { work_request::post(&local_side.queue_pair, requests, mode) } {
+        match unsafe { work_request::post(&local_side.queue_pair, &requests, mode) } {
             Ok(()) => Ok(()),
             Err((error, partly)) => {
                 let status = format!("ibv_post_send failed: {error}");
