@@ -1,6 +1,7 @@
 //! What the numbers of a benchmark mean, and how many are taken.
 
 use anyhow::Result;
+use ferrorail_base::random::SplitMix64;
 use ferrorail_mpi_abi::{Comm, Host};
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ impl Limits {
         })
     }
 
-    /// Blocks of each of `implementations`, by turns, and calls per block. `block` runs so many calls of one of
+    /// Blocks of each of `implementations`, by turns in an order that changes, and calls per block. `block` runs so many calls of one of
     /// them, and says the same at every rank.
     pub fn measure(
         &self,
@@ -61,10 +62,13 @@ impl Limits {
     ) -> Result<(Vec<Timing>, u32)> {
         let (blocks, iterations) = self.amount(implementations, &mut block)?;
         let mut timings = vec![Timing::default(); implementations];
-        for turn in 0..blocks as usize {
-            // Who begins changes: what ran before leaves its things in the caches.
-            for place in 0..implementations {
-                let index = (turn + place) % implementations;
+        let mut order: Vec<usize> = (0..implementations).collect();
+        // Alike on all ranks.
+        let mut random = SplitMix64(implementations as u64);
+        for _ in 0..blocks {
+            // What ran before leaves its things in the caches: nobody always follows the same one.
+            shuffle(&mut order, &mut random);
+            for &index in &order {
                 let block = block(index, iterations)?;
                 let timing: &mut Timing = &mut timings[index];
                 timing.blocks_us.push(block.value);
@@ -72,6 +76,13 @@ impl Limits {
             }
         }
         Ok((timings, iterations))
+    }
+}
+
+fn shuffle(order: &mut [usize], random: &mut SplitMix64) {
+    for last in (1..order.len()).rev() {
+        let other = random.draw() % (last as u64 + 1);
+        order.swap(last, other as usize);
     }
 }
 
@@ -223,6 +234,27 @@ mod tests {
             .unwrap();
         assert_eq!((blocks, iterations), (10, 150));
         assert!(calls.iter().all(|&calls| calls <= 3 * WARM_UP));
+    }
+
+    #[test]
+    fn all_have_their_turn_behind_all_others() {
+        let limits = Limits {
+            budget: Duration::from_millis(1),
+            iterations: Some(1),
+            blocks: 50,
+        };
+        let mut turns = Vec::new();
+        let (timings, _) = limits
+            .measure(3, |index, _| {
+                turns.push(index);
+                Ok(Block::of(1.0))
+            })
+            .unwrap();
+        assert!(timings.iter().all(|timing| timing.blocks_us.len() == 50));
+        let turns = &turns[turns.len() - 150..];
+        for (one, other) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
+            assert!(turns.windows(2).any(|pair| pair == [one, other]));
+        }
     }
 
     #[test]
