@@ -132,7 +132,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
     let _inside = Inside::enter();
     // SAFETY: MPI forbids to free memory of a window in use.
     let window = unsafe { make(session, &team, comm, spec) }?;
-    let handle = handle::make(host, comm, info, team.is_on_one_host()).map_err(|error| {
+    let made = handle::make(host, comm, info, team.is_on_one_host()).map_err(|error| {
         tracing::warn!("the host MPI makes no window: {error}");
         reason::NO_WINDOW
     })?;
@@ -142,10 +142,11 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
             let to = args.base.cast::<usize>();
             to.write_unaligned(attributes::base(host, &window));
         }
-        host.write_handle(args.window, handle.0);
+        host.write_handle(args.window, made.window.0);
     }
     remember(Entry {
-        handle,
+        handle: made.window,
+        ranks: made.ranks,
         attributes: Attributes::of(host, &window),
         hints: Hints::of(host, info),
         window,
@@ -233,6 +234,12 @@ pub unsafe fn free(window: *mut c_void, forward: impl FnOnce() -> c_int) -> c_in
     around(None, mark, forward, |(entry, mark), code| {
         drop(mark);
         forget(&entry);
+        if let Some(comm) = entry.ranks {
+            let _inside = Inside::enter();
+            if let Err(error) = session.host().free_comm(comm) {
+                tracing::debug!("the communicator of a window is left behind: {error}");
+            }
+        }
         code
     })
 }

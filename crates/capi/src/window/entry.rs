@@ -8,7 +8,7 @@ use crate::session::Session;
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
 use ferrorail_engine::{EngineError, OneSided, Window};
-use ferrorail_mpi_abi::Win;
+use ferrorail_mpi_abi::{Comm, Group, Host, MpiError, Win};
 use libc::c_int;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub struct Entry {
     /// The host's handle.
     pub handle: Win,
+    /// A communicator of its ranks, where the host's handle is a window of this rank alone.
+    pub ranks: Option<Comm>,
     /// What it does.
     pub window: Window,
     /// What the program may ask of it.
@@ -106,6 +108,17 @@ pub fn finalize() {
 }
 
 impl Entry {
+    /// The group of its ranks, to be freed.
+    ///
+    /// # Errors
+    /// The host's.
+    pub(super) fn group(&self, host: &Host) -> Result<Group, MpiError> {
+        match self.ranks {
+            Some(comm) => host.comm_group(comm),
+            None => host.window_group(self.handle),
+        }
+    }
+
     /// Its one-sided communication.
     #[inline]
     pub fn onesided(&self) -> &OneSided {

@@ -6,7 +6,11 @@
 //! are named by a process as well, so they serve on one host; elsewhere, and where the program chose a
 //! component that cannot make those (`osc=ucx`), a window that fails is tried again from communicators
 //! whose numbers differ.
+//!
+//! Some hosts make no window across hosts at all: Open MPI 4.1 over TCP. There the handle is that of a window of this rank
+//! alone, and ferrorail itself answers for the group.
 
+use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_mpi_abi::{AbiKind, BareWindow, Comm, Host, Info, MpiError, Win};
 use libc::c_int;
 
@@ -15,6 +19,17 @@ const ATTEMPTS: u32 = 8;
 
 /// Bits of a rank that an attempt looks at.
 const DIGIT: u32 = 2;
+
+/// Whether the host has failed to make a window of ranks on several hosts before.
+static MAKES_NONE: AtomicBool = AtomicBool::new(false);
+
+/// What stands for a window of ferrorail's.
+pub(super) struct Made {
+    /// The host's handle.
+    pub window: Win,
+    /// A communicator of the ranks, if the host's window has this one alone: to be freed after it.
+    pub ranks: Option<Comm>,
+}
 
 /// A bare window of the host on all ranks of `comm`, or on none. Collective.
 ///
@@ -25,18 +40,68 @@ pub(super) fn make(
     comm: Comm,
     info: Info,
     on_one_host: bool,
-) -> Result<Win, MpiError> {
+) -> Result<Made, MpiError> {
     let kind = match host.comm_size(comm)? {
         1 => BareWindow::Allocated,
         _ if on_one_host && host.kind() == AbiKind::OpenMpi => BareWindow::Shared,
         _ => BareWindow::Dynamic,
     };
     let mut used = Vec::new();
-    let outcome = attempts(host, comm, info, kind, &mut used);
+    let is_tried = on_one_host || !is_known_to_fail(host, comm, &mut used)?;
+    let mut outcome = match is_tried {
+        true => attempts(host, comm, info, kind, &mut used).map(|window| Made {
+            window,
+            ranks: None,
+        }),
+        false => alone(host, comm, info, &mut used),
+    };
+    if outcome.is_err() && is_tried && !on_one_host {
+        MAKES_NONE.store(true, Ordering::Relaxed);
+        outcome = alone(host, comm, info, &mut used);
+    }
     for private in used {
         host.free_comm(private)?;
     }
     outcome
+}
+
+/// Whether the host has failed before on all ranks of `comm`. Collective.
+fn is_known_to_fail(host: &Host, comm: Comm, used: &mut Vec<Comm>) -> Result<bool, MpiError> {
+    let private = host.private_comm(comm)?;
+    used.push(private);
+    let mine = MAKES_NONE.load(Ordering::Relaxed);
+    Ok(host.allreduce_min(c_int::from(mine), private)? == 1)
+}
+
+/// A window of each rank of `comm` alone, on all or on none. Collective.
+fn alone(host: &Host, comm: Comm, info: Info, used: &mut Vec<Comm>) -> Result<Made, MpiError> {
+    let ranks = host.private_comm(comm)?;
+    let mine = host.private_comm(host.predefined().comm_self)?;
+    used.push(mine);
+    let made = host.bare_window(mine, info, BareWindow::Allocated);
+    let everywhere = host.allreduce_min(c_int::from(made.is_ok()), ranks)? == 1;
+    match made {
+        Ok(window) if everywhere => {
+            tracing::debug!(
+                "the host MPI makes no window across hosts: its handles are of one rank"
+            );
+            Ok(Made {
+                window,
+                ranks: Some(ranks),
+            })
+        }
+        made => {
+            used.push(ranks);
+            Err(made
+                .err()
+                .unwrap_or_else(|| elsewhere(host, "MPI_Win_allocate on another rank")))
+        }
+    }
+}
+
+/// The error of a rank where all went well.
+fn elsewhere(host: &Host, call: &'static str) -> MpiError {
+    MpiError::of_class(call, host.constants().errors.other)
 }
 
 fn attempts(
@@ -71,8 +136,7 @@ fn attempts(
             used.push(host.private_comm(comm)?);
         }
     }
-    let elsewhere = "MPI_Win_create_dynamic on another rank";
-    Err(first.unwrap_or(MpiError::of_class(elsewhere, host.constants().errors.other)))
+    Err(first.unwrap_or_else(|| elsewhere(host, "MPI_Win_create_dynamic on another rank")))
 }
 
 /// How many numbers a communicator whose lowest rank in the world is `lowest` leaves out after a failed

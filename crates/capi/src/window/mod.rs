@@ -20,7 +20,7 @@ pub use accumulate::{Accumulate, accumulate, compare_and_swap};
 pub use create::{Allocation, NewWindow, attach, create, detach, free};
 pub use entry::{Entry, lock_messages};
 pub use operation::{Place, Way, requested, transfer};
-pub use properties::{attribute, attribute_value, get_info, set_info, shared_query};
+pub use properties::{attribute, attribute_value, get_info, group, set_info, shared_query};
 pub use synchronise::{at, fence, lock, lock_all, post, start, test};
 
 use crate::collective;

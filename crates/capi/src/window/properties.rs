@@ -1,8 +1,8 @@
 //! What a program asks of a window and tells it (MPI 4.1, sections 12.2.2 and 12.2.7).
 
 use super::attributes::visible;
-use super::entry::{Entry, find};
-use crate::error::CallError;
+use super::entry::{Entry, find, hold};
+use crate::error::{CallError, report_window};
 use crate::lifetime;
 use crate::panic_guard::{after_panic, around, guarded};
 use crate::session::Session;
@@ -43,6 +43,34 @@ pub unsafe fn attribute(
         *flag = 1;
     }
     success
+}
+
+/// `MPI_Win_get_group`: the host's answer, but where its handle stands for a window of other ranks.
+///
+/// # Safety
+/// The program's arguments.
+pub unsafe fn group(window: usize, group: *mut c_void, forward: impl FnOnce() -> c_int) -> c_int {
+    let own = guarded(|| {
+        let session = lifetime::session()?;
+        let host = session.host();
+        let entry = hold(host.window(window)).filter(|entry| entry.ranks.is_some())?;
+        let _inside = Inside::enter();
+        Some((session, entry.group(host)))
+    });
+    let (session, made) = match own {
+        Some(Some(own)) => own,
+        Some(None) => return forward(),
+        None => return after_panic(None),
+    };
+    let host = session.host();
+    match made {
+        Ok(made) => {
+            // SAFETY: the program's output argument.
+            unsafe { host.write_handle(group, made.0) };
+            host.constants().success
+        }
+        Err(error) => report_window(session, host.window(window), "win_get_group", &error.into()),
+    }
 }
 
 /// What Fortran programs get for an attribute whose C value is `value`.

@@ -34,7 +34,7 @@ fn ranks(session: &Session, entry: &Entry, group: usize) -> Result<Vec<Rank>, Ca
     if group == host.predefined().group_null {
         return Err(Wrong::Group.into());
     }
-    let ranks = host.ranks_in_window(entry.handle, group)?;
+    let ranks = host.ranks_in(entry.group(host)?, group)?;
     let size = entry.onesided().size();
     match ranks.iter().all(|&rank| rank < size) {
         true => Ok(ranks.into_iter().map(Rank).collect()),

@@ -54,15 +54,22 @@ impl Host {
         unsafe { (self.functions.win_call_errhandler)(window, class) };
     }
 
-    /// The ranks in `window`'s group of the members of `group`, which is a group of the program.
+    /// The group of the ranks of `window`, to be freed.
     ///
     /// # Errors
     /// The library's.
-    pub fn ranks_in_window(&self, window: Win, group: Group) -> Result<Vec<u32>, MpiError> {
+    pub fn window_group(&self, window: Win) -> Result<Group, MpiError> {
         // SAFETY: `all` is live and as large as any handle.
-        let all = self.answer("MPI_Win_get_group", Group(0), |all| unsafe {
+        self.answer("MPI_Win_get_group", Group(0), |all| unsafe {
             (self.functions.win_get_group)(window, all)
-        })?;
+        })
+    }
+
+    /// The ranks in `all`, which is freed, of the members of `group`, which is a group of the program.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn ranks_in(&self, all: Group, group: Group) -> Result<Vec<u32>, MpiError> {
         let translated = self.translate_ranks(group, all);
         self.free_group(all);
         let outside = self.constants().undefined as u32;

@@ -40,6 +40,11 @@ export!(
     |forward| unsafe { window::attribute(win, key, value, flag, forward) }
 );
 
+export!(MPI_Win_get_group(win: usize, group: Out), else MISSING, |forward| {
+    // SAFETY: the program's arguments.
+    unsafe { window::group(win, group, forward) }
+});
+
 export!(MPI_Win_set_info(win: usize, info: usize), else MISSING, |forward| {
     window::set_info(win, info, forward)
 });
