@@ -46,57 +46,50 @@ pub(super) fn make(
         _ if on_one_host && host.kind() == AbiKind::OpenMpi => BareWindow::Shared,
         _ => BareWindow::Dynamic,
     };
-    let mut used = Vec::new();
-    let is_tried = on_one_host || !is_known_to_fail(host, comm, &mut used)?;
-    let mut outcome = match is_tried {
-        true => attempts(host, comm, info, kind, &mut used).map(|window| Made {
-            window,
-            ranks: None,
-        }),
-        false => alone(host, comm, info, &mut used),
+    let mut used = vec![host.private_comm(comm)?];
+    let outcome = match on_one_host {
+        true => attempts(host, comm, info, kind, &mut used),
+        false => across_hosts(host, comm, info, kind, &mut used),
     };
-    if outcome.is_err() && is_tried && !on_one_host {
-        MAKES_NONE.store(true, Ordering::Relaxed);
-        outcome = alone(host, comm, info, &mut used);
-    }
     for private in used {
         host.free_comm(private)?;
     }
     outcome
 }
 
-/// Whether the host has failed before on all ranks of `comm`. Collective.
-fn is_known_to_fail(host: &Host, comm: Comm, used: &mut Vec<Comm>) -> Result<bool, MpiError> {
-    let private = host.private_comm(comm)?;
-    used.push(private);
+/// [`attempts`], unless the host has failed before on all ranks of `comm`, and else handles of each rank alone.
+fn across_hosts(
+    host: &Host,
+    comm: Comm,
+    info: Info,
+    kind: BareWindow,
+    used: &mut Vec<Comm>,
+) -> Result<Made, MpiError> {
     let mine = MAKES_NONE.load(Ordering::Relaxed);
-    Ok(host.allreduce_min(c_int::from(mine), private)? == 1)
+    if host.allreduce_min(c_int::from(mine), used[0])? == 0 {
+        if let Ok(made) = attempts(host, comm, info, kind, used) {
+            return Ok(made);
+        }
+        MAKES_NONE.store(true, Ordering::Relaxed);
+    }
+    alone(host, info, used)
 }
 
-/// A window of each rank of `comm` alone, on all or on none. Collective.
-fn alone(host: &Host, comm: Comm, info: Info, used: &mut Vec<Comm>) -> Result<Made, MpiError> {
-    let ranks = host.private_comm(comm)?;
+/// A window of each rank alone, on all or on none; a communicator of `used`, all of the same ranks, goes with it.
+/// Collective.
+fn alone(host: &Host, info: Info, used: &mut Vec<Comm>) -> Result<Made, MpiError> {
     let mine = host.private_comm(host.predefined().comm_self)?;
-    used.push(mine);
     let made = host.bare_window(mine, info, BareWindow::Allocated);
-    let everywhere = host.allreduce_min(c_int::from(made.is_ok()), ranks)? == 1;
-    match made {
-        Ok(window) if everywhere => {
-            tracing::debug!(
-                "the host MPI makes no window across hosts: its handles are of one rank"
-            );
-            Ok(Made {
-                window,
-                ranks: Some(ranks),
-            })
-        }
-        made => {
-            used.push(ranks);
-            Err(made
-                .err()
-                .unwrap_or_else(|| elsewhere(host, "MPI_Win_allocate on another rank")))
-        }
+    host.free_comm(mine)?;
+    if host.allreduce_min(c_int::from(made.is_ok()), used[0])? == 0 {
+        let elsewhere = || elsewhere(host, "MPI_Win_allocate on another rank");
+        return Err(made.err().unwrap_or_else(elsewhere));
     }
+    tracing::debug!("the host MPI makes no window across hosts: its handles are of one rank");
+    Ok(Made {
+        window: made?,
+        ranks: Some(used.swap_remove(0)),
+    })
 }
 
 /// The error of a rank where all went well.
@@ -104,13 +97,14 @@ fn elsewhere(host: &Host, call: &'static str) -> MpiError {
     MpiError::of_class(call, host.constants().errors.other)
 }
 
+/// A window over the ranks of `comm`, of which `used` has a copy, on all or on none; more copies are added. Collective.
 fn attempts(
     host: &Host,
     comm: Comm,
     info: Info,
     kind: BareWindow,
     used: &mut Vec<Comm>,
-) -> Result<Win, MpiError> {
+) -> Result<Made, MpiError> {
     let mut first = None;
     for attempt in 0..ATTEMPTS {
         let kind = if attempt == 0 {
@@ -118,11 +112,16 @@ fn attempts(
         } else {
             BareWindow::Dynamic
         };
-        let private = host.private_comm(comm)?;
-        used.push(private);
+        if attempt > 0 {
+            used.push(host.private_comm(comm)?);
+        }
+        let private = used[used.len() - 1];
         let made = host.bare_window(private, info, kind);
         if host.allreduce_min(c_int::from(made.is_ok()), private)? == 1 {
-            return made;
+            return made.map(|window| Made {
+                window,
+                ranks: None,
+            });
         }
         // Freeing is collective, and some rank has nothing to free: what was made is left behind.
         if let Err(error) = made {
