@@ -100,6 +100,16 @@ pub enum Protocol {
     Rendezvous,
 }
 
+impl Protocol {
+    /// As statistics and tuning tables spell it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Eager => "eager",
+            Self::Rendezvous => "rendezvous",
+        }
+    }
+}
+
 /// Index of an arrival flag at the receiver, unique per operation there; below the limit of the team's size.
 pub type Slot = u32;
 

@@ -57,10 +57,11 @@ pub enum Left {
 impl Choice {
     /// Whether the host MPI runs it in a team where every rank may connect to every other if `all_pairs`, and why.
     pub fn left(&self, all_pairs: bool) -> Option<Left> {
-        match self.host {
-            true => Some(Left::Chosen),
-            false => left(self.variant.algorithm, all_pairs),
+        if self.host {
+            return Some(Left::Chosen);
         }
+        // None that does without was to be had.
+        (self.variant.algorithm.all_pairs && !all_pairs).then_some(Left::QueuePairs)
     }
 }
 
@@ -175,20 +176,6 @@ pub fn all_pairs_fit(topology: &Topology, rails: u8, queue_pairs_max: Option<u64
     };
     let most = (0..topology.node_count()).map(of_node).max();
     queue_pairs_max.is_none_or(|max| most.is_none_or(|most| most <= max))
-}
-
-/// Whether a collective for which `algorithm` is chosen is left to the host MPI, as not every rank may connect to
-/// every other: none that does without was to be had.
-fn left(algorithm: &Algorithm, all_pairs: bool) -> Option<Left> {
-    (algorithm.all_pairs && !all_pairs).then_some(Left::QueuePairs)
-}
-
-/// As statistics and tuning tables spell it.
-pub fn protocol_name(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Eager => "eager",
-        Protocol::Rendezvous => "rendezvous",
-    }
 }
 
 #[cfg(test)]

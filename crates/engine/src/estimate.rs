@@ -3,7 +3,7 @@
 //! Nothing is guessed: algorithms are those that [`crate::choice`] chooses, peers those that their
 //! schedules name, sizes what the code that allocates computes.
 
-use crate::choice::{Choice, Chooser, Left, all_pairs_fit, by_length, protocol_name};
+use crate::choice::{Choice, Chooser, Left, all_pairs_fit, by_length};
 use crate::collective::OFFERED;
 use crate::rails::{RailsKind, connection};
 use crate::scratch::Scratch;
@@ -138,7 +138,7 @@ pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineEr
                 rows.push(Row {
                     collective: collective.name(),
                     algorithm: choice.variant.to_string(),
-                    protocol: protocol_name(choice.protocol),
+                    protocol: choice.protocol.name(),
                     from_bytes: class.checked_sub(1).map_or(0, |below| (1 << below) + 1),
                     to_bytes: None,
                     left_to_host: chosen.2,
@@ -184,7 +184,7 @@ pub fn total<'n>(
         whole |= collective != Collective::Barrier;
         let algorithm = variant(collective, algorithm).map_err(|error| none(&error))?;
         let mut protocols = [Protocol::Eager, Protocol::Rendezvous].into_iter();
-        let protocol = protocols.find(|&to| protocol_name(to) == protocol);
+        let protocol = protocols.find(|&to| to.name() == protocol);
         let protocol = protocol.ok_or_else(|| none(&"no such protocol"))?;
         join(&mut all, &team.peers(collective, algorithm, protocol));
     }

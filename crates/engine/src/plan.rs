@@ -9,7 +9,7 @@ mod short;
 pub(crate) use found::{Found, selector};
 pub(crate) use short::{Short, ShortWays};
 
-use crate::choice::{ChosenBy, Left, by_length, protocol_name};
+use crate::choice::{ChosenBy, Left, by_length};
 use crate::collective::eager::form::Form;
 use crate::selection::Selector;
 use crate::sequence::ChannelRequest;
@@ -262,7 +262,7 @@ impl Plan {
             bytes_max = key.bytes(),
             algorithm = %variant,
             ports = selector.ports(variant),
-            protocol = protocol_name(protocol),
+            protocol = protocol.name(),
             by = %by,
             left = ?left,
             "chosen"
@@ -320,7 +320,7 @@ impl Plan {
         CallRow {
             collective: self.key.collective.name().into(),
             algorithm: self.variant.to_string(),
-            protocol: protocol_name(self.protocol).into(),
+            protocol: self.protocol.name().into(),
             size_class_bytes: 1 << self.key.class,
             ranks: map.topology.size(),
             nodes: map.topology.node_count(),

@@ -3,7 +3,7 @@
 use super::case::{Candidate, Case};
 use ferrorail_base::units::size_class;
 use ferrorail_coll::cost::Bounds;
-use ferrorail_engine::choice::{Choice, ChosenBy, by_length, protocol_name};
+use ferrorail_engine::choice::{Choice, ChosenBy, by_length};
 use serde_json::{Value, json};
 
 /// Largest size of the table of thresholds, 1 GiB.
@@ -31,7 +31,7 @@ pub fn of_size(case: &Case, bytes: u64) -> Value {
     facts["size_class_bytes"] = json!(1u64 << size_class(bytes).min(62));
     facts["chosen"] = json!({
         "algorithm": choice.variant.to_string(),
-        "protocol": protocol_name(choice.protocol),
+        "protocol": choice.protocol.name(),
         "description": choice.variant.algorithm.description,
         "because": because(case, &choice),
         "left_to_host": case.left(&choice),
@@ -40,7 +40,7 @@ pub fn of_size(case: &Case, bytes: u64) -> Value {
     });
     facts["runner_up"] = json!(runner_up.map(|c| json!({
         "algorithm": c.variant.to_string(),
-        "protocol": protocol_name(c.protocol),
+        "protocol": c.protocol.name(),
         "ratio": relative(c),
     })));
     let rows = candidates.iter().map(|c| {
@@ -65,7 +65,7 @@ pub fn thresholds(case: &Case) -> Value {
             rows.push(json!({
                 "from_bytes": if class == 0 { 0 } else { (1u64 << (class - 1)) + 1 },
                 "algorithm": choice.variant.to_string(),
-                "protocol": protocol_name(choice.protocol),
+                "protocol": choice.protocol.name(),
                 "because": because(case, &choice),
                 "left_to_host": case.left(&choice),
                 "eager_bytes": case.eager_bytes(choice.variant, choice.protocol),
@@ -92,7 +92,7 @@ pub fn thresholds(case: &Case) -> Value {
                 "bytes": bytes,
                 "ratio": ratio,
                 "algorithm": best.variant.to_string(),
-                "protocol": protocol_name(best.protocol),
+                "protocol": best.protocol.name(),
             });
         }
     }
@@ -143,7 +143,7 @@ fn row(c: &Candidate) -> Value {
     let bytes = |blocks: u64| blocks * c.block_bytes;
     json!({
         "algorithm": c.variant.to_string(),
-        "protocol": protocol_name(c.protocol),
+        "protocol": c.protocol.name(),
         "predicted_us": c.predicted.0 / 1000.0,
         "pieces": c.pieces,
         "rounds": c.counts.map(|counts| total(counts.rounds)),

@@ -153,7 +153,7 @@ fn listing() -> Value {
                 "name": algorithm.name,
                 "description": algorithm.description,
                 "protocols": algorithm.protocols.iter()
-                    .map(|&protocol| ferrorail_engine::choice::protocol_name(protocol))
+                    .map(|&protocol| protocol.name())
                     .collect::<Vec<_>>(),
                 "smp_aware": algorithm.smp_aware,
             })

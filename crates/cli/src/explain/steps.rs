@@ -6,7 +6,6 @@ use anyhow::{Result, bail};
 use ferrorail_base::Rank;
 use ferrorail_base::units::size_class;
 use ferrorail_coll::{Buffer, Span, Step};
-use ferrorail_engine::choice::protocol_name;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -27,7 +26,7 @@ pub fn facts(case: &Case, bytes: u64, rank: u32) -> Result<Value> {
     Ok(json!({
         "collective": case.collective.name(),
         "algorithm": choice.variant.to_string(),
-        "protocol": protocol_name(choice.protocol),
+        "protocol": choice.protocol.name(),
         "rank": rank,
         "ranks": ranks,
         "ports": case.selector().ports(choice.variant),

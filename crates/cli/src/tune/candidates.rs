@@ -4,8 +4,6 @@
 use crate::bench::operation::Operation;
 use crate::bench::variant::{ALGORITHM, By, Variant};
 use ferrorail_coll::{Collective, Protocol, algorithms};
-use ferrorail_engine::choice::protocol_name;
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// What the shipped rules choose.
@@ -38,7 +36,7 @@ impl fmt::Display for Candidate {
 
 /// What stands for `algorithm` by `protocol`.
 pub fn named(algorithm: &str, protocol: Protocol) -> String {
-    format!("{algorithm} by {}", protocol_name(protocol))
+    format!("{algorithm} by {}", protocol.name())
 }
 
 /// Those of `collective`.
@@ -73,35 +71,29 @@ pub fn variants(operations: &[&Operation], also: &[Also]) -> Vec<Variant> {
     }];
     for multicast in [false, true] {
         for protocol in [Protocol::Eager, Protocol::Rendezvous] {
-            let alike = |one: &Candidate| (one.multicast, one.protocol) == (multicast, protocol);
-            let mut left: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
-            for operation in operations {
-                let Some(collective) = Collective::from_name(operation.name) else {
-                    continue;
-                };
+            let kind = (protocol, multicast);
+            let of = |operation: &&Operation| {
+                let collective = Collective::from_name(operation.name)?;
                 let mut of_it = candidates(collective, also);
-                of_it.retain(alike);
-                // Taken from the end.
-                of_it.reverse();
-                left.insert(operation.name, of_it);
-            }
-            while let Some(variant) = next(&mut left, protocol, multicast) {
-                variants.push(variant);
-            }
+                of_it.retain(|one| (one.protocol, one.multicast) == kind);
+                Some((operation.name, of_it))
+            };
+            let all: Vec<(&str, Vec<Candidate>)> = operations.iter().filter_map(of).collect();
+            variants.extend((0..).map_while(|index| copy(&all, index, kind)));
         }
     }
     variants
 }
 
-/// The next candidate of each collective that has any left.
-fn next(
-    left: &mut BTreeMap<&str, Vec<Candidate>>,
-    protocol: Protocol,
-    multicast: bool,
+/// The copy with the candidate number `index` of each collective that has so many, if any has.
+fn copy(
+    all: &[(&str, Vec<Candidate>)],
+    index: usize,
+    (protocol, multicast): (Protocol, bool),
 ) -> Option<Variant> {
-    let taken: Vec<(&str, Candidate)> = left
-        .iter_mut()
-        .filter_map(|(&name, of_it)| Some((name, of_it.pop()?)))
+    let taken: Vec<(&str, &Candidate)> = all
+        .iter()
+        .filter_map(|(name, of_it)| Some((*name, of_it.get(index)?)))
         .collect();
     let (_, first) = taken.first()?;
     let forced = taken

@@ -103,12 +103,11 @@ impl fmt::Display for Rule {
                 (Some(min), Some(max)) => write!(f, ", {name} {min} to {max}")?,
             }
         }
-        let by_protocol = match self.protocol {
-            _ if self.leaves_to_host() => "",
-            Protocol::Eager => " by eager",
-            Protocol::Rendezvous => " by rendezvous",
-        };
-        write!(f, ": {}{by_protocol}", self.algorithm)
+        write!(f, ": {}", self.algorithm)?;
+        match self.leaves_to_host() {
+            true => Ok(()),
+            false => write!(f, " by {}", self.protocol.name()),
+        }
     }
 }
 
