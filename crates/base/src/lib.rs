@@ -1,5 +1,6 @@
 //! Vocabulary of ferrorail, shared by every crate and free of policy.
 //!
+//! * [`fiber`]: calls that can be left while they wait;
 //! * [`hash`]: numbers of bytes that all processes agree on;
 //! * [`ids`]: rank, node, rail and peer newtypes;
 //! * [`topology`]: which rank lives on which node, who leads;
@@ -17,6 +18,8 @@
 
 pub mod complaint;
 pub mod config;
+#[cfg(not(loom))]
+pub mod fiber;
 pub mod hash;
 pub mod ids;
 pub mod last_cache;

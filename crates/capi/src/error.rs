@@ -68,6 +68,8 @@ impl CallError {
 /// What is wrong with an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
+    #[error("invalid arguments")]
+    Arguments,
     #[error("there is no buffer")]
     Buffer,
     #[error("a block is sent from where it is received")]
@@ -96,6 +98,7 @@ impl Wrong {
     fn class(self, host: &Host) -> c_int {
         let (general, window) = (&host.constants().errors, &host.window_constants().errors);
         match self {
+            Self::Arguments => general.arg,
             Self::Buffer | Self::Alias => general.buffer,
             Self::Count => general.count,
             Self::Datatype => general.datatype,

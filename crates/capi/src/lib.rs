@@ -62,6 +62,7 @@ mod local_reduction;
 mod logging;
 mod maximum;
 mod next;
+mod nonblocking;
 mod oob_pmpi;
 mod operation;
 mod panic_guard;

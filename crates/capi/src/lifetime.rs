@@ -7,7 +7,7 @@ use crate::runtime::{self, Runtime};
 use crate::session::Session;
 use crate::thread::{Inside, Local, with_local};
 use crate::window::entry as window;
-use crate::{comm_settings, datatype, logging, next, team_cache, wait_signal};
+use crate::{comm_settings, datatype, logging, next, nonblocking, team_cache, wait_signal};
 use ferrorail_base::complain;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_engine::Context;
@@ -127,6 +127,8 @@ unsafe extern "C" fn on_finalize(
     guard(None, || {
         if let Some(session) = session() {
             let _inside = Inside::enter();
+            nonblocking::helper::stop();
+            nonblocking::queue::abandon();
             window::finalize();
             team_cache::finalize(session);
             FINALIZED.store(true, Ordering::Relaxed);

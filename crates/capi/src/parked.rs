@@ -30,6 +30,17 @@ pub struct Key {
     pub ranks: Vec<u32>,
     /// This rank's settings for it, where they are not those of the process; rank 0's were in force.
     pub settings: Option<Box<Settings>>,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+/// What a communicator has a team for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Blocking collectives.
+    Blocking,
+    /// Non-blocking ones, which run in fibers.
+    Nonblocking,
 }
 
 /// One of them.

@@ -1,5 +1,7 @@
 //! The host's progress while a rank waits inside ferrorail.
 
+use crate::nonblocking;
+use ferrorail_base::fiber::Driver;
 use ferrorail_base::sync::Mutex;
 use ferrorail_mpi_abi::{Comm, Host, MpiError, RequestList};
 use std::sync::Arc;
@@ -72,5 +74,7 @@ impl ferrorail_engine::Host for Progress {
         {
             tracing::debug!("while waiting: {error}");
         }
+        // Peers may wait for what this rank has to do in them.
+        nonblocking::queue::go_on(Driver::Program);
     }
 }

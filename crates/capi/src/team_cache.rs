@@ -9,29 +9,30 @@
 //! program may call collectives on it, in an order that differs between ranks and with attributes of
 //! which some are gone (`docs/design/0024-communicators-being-freed.md`).
 
+mod create;
 mod dying;
 pub mod entry;
+mod nonblocking;
 
 pub use dying::Dying;
 pub use entry::Entry;
+pub use nonblocking::nonblocking;
 
-use crate::comm_settings;
 use crate::handle_cache::HandleCache;
 use crate::oob_pmpi::OobPmpi;
-use crate::parked::{self, Key, Parked};
+use crate::parked::{self, Key, Purpose};
 use crate::reason;
 use crate::session::Session;
 use crate::thread::Inside;
-use crate::wish::{unwanted, wish};
+use create::{create, prepare_nonblocking};
 use ferrorail_base::Rank;
-use ferrorail_base::config::{Settings, StatsSink};
+use ferrorail_base::config::StatsSink;
 use ferrorail_base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
-use ferrorail_bootstrap::{InProcess, Oob};
+use ferrorail_bootstrap::Oob;
+use ferrorail_engine::Team;
 use ferrorail_engine::waiting::InHost;
-use ferrorail_engine::{EngineError, PREPARING, Team};
 use ferrorail_mpi_abi::{Comm, MpiError};
 use libc::{c_int, c_void};
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -88,7 +89,7 @@ pub unsafe fn known_team<'a>(
 ) -> Option<&'a Team> {
     // SAFETY: the caller's contract.
     match unsafe { remembered(handle_cache, comm, || None)? } {
-        Entry::Team(team, _) => Some(team),
+        Entry::Team(team, ..) => Some(team),
         Entry::Forward(_) => None,
     }
 }
@@ -103,7 +104,7 @@ pub fn with_made_team(session: &Session, comm: Comm, act: impl FnOnce(&Team)) {
     let _inside = Inside::enter();
     let address = host.comm_attribute(comm, session.comm_key).ok().flatten();
     let entry = address.and_then(|address| entries().as_ref()?.get(&address).cloned());
-    if let Some(Entry::Team(team, _)) = entry.as_deref() {
+    if let Some(Entry::Team(team, ..)) = entry.as_deref() {
         act(team);
     }
 }
@@ -121,10 +122,20 @@ fn find(session: &Session, comm: Comm) -> Option<*const Entry> {
     }
     let _inside = Inside::enter();
     match host.comm_attribute(comm, session.comm_key).ok()? {
-        Some(address) => Some(address as *const Entry),
+        Some(address) => {
+            let entry = address as *const Entry;
+            // SAFETY: the attribute's value; its entry lives as long as the communicator, which is in use.
+            prepare_nonblocking(session, comm, unsafe { &*entry });
+            Some(entry)
+        }
         None => {
             let _in_host = InHost::enter("the first collective on a communicator");
-            keep(session, comm, create(session, comm).ok()?).ok()
+            keep(
+                session,
+                comm,
+                create(session, comm, Purpose::Blocking).ok()?,
+            )
+            .ok()
         }
     }
 }
@@ -146,47 +157,6 @@ fn keep(session: &Session, comm: Comm, entry: Entry) -> Result<*const Entry, Mpi
     Ok(address)
 }
 
-/// Decides, together with all ranks of `comm`, what becomes of its collectives. No lock is held, so
-/// that threads may do this on several communicators at once.
-fn create(session: &Session, comm: Comm) -> Result<Entry, MpiError> {
-    let host = session.host();
-    if host.is_inter_comm(comm)? {
-        return Ok(Entry::Forward(reason::INTER_COMM));
-    }
-    let settings = comm_settings::settings(session, comm)?;
-    if host.comm_size(comm)? == 1 {
-        return Ok(match unwanted(session, wish(session, &settings), comm) {
-            Some(reason) => Entry::Forward(reason),
-            None => team(session, &settings, comm, Box::new(alone()), None),
-        });
-    }
-    let ranks = match session.world.members(host, comm)? {
-        Ok(ranks) => ranks,
-        Err(reason) => return Ok(Entry::Forward(reason)),
-    };
-    let key = Key {
-        ranks,
-        settings: match &settings {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(own) => Some(Box::new(own.clone())),
-        },
-    };
-    let parked = parked::take(&key);
-    let [low, high, not_low, not_high] = parked::ballot(parked.as_ref());
-    let mine = [wish(session, &settings), low, high, not_low, not_high];
-    let [wish, ballots @ ..] = host.allreduce_min_each(mine, comm)?;
-    if let Some(reason) = unwanted(session, wish, comm) {
-        return Ok(Entry::Forward(reason));
-    }
-    sweep();
-    let oob = Box::new(OobPmpi::new(host, comm)?);
-    if let Some(Parked { team, .. }) = parked.filter(|_| parked::is_unanimous(ballots)) {
-        team.adopt(oob);
-        return Ok(Entry::Team(team, Some(key)));
-    }
-    Ok(team(session, &settings, comm, oob, Some(key)))
-}
-
 /// Has the next collective on `comm` decide anew, if the program gave settings on `any` of its ranks.
 /// Collective over `comm`: ranks must not disagree whether it has a team.
 pub fn renew(session: &Session, comm: Comm, any: bool) -> Result<(), MpiError> {
@@ -199,7 +169,7 @@ pub fn renew(session: &Session, comm: Comm, any: bool) -> Result<(), MpiError> {
         .and_then(|all| all.get(&address).cloned());
     let stays = match entry.as_deref() {
         // Nobody leaves before the last rank has done all its collectives on the team.
-        Some(Entry::Team(team, _)) => match team.any(any) {
+        Some(Entry::Team(team, ..)) => match team.any(any) {
             Ok(any) => !any,
             Err(error) => {
                 tracing::warn!("a communicator keeps its settings: {error}");
@@ -214,51 +184,6 @@ pub fn renew(session: &Session, comm: Comm, any: bool) -> Result<(), MpiError> {
         true => Ok(()),
         false => host.delete_comm_attribute(comm, session.comm_key),
     }
-}
-
-/// The ranks of a communicator of one, which needs no call of the host.
-fn alone() -> InProcess {
-    InProcess::world(1).swap_remove(0)
-}
-
-fn team(
-    session: &Session,
-    settings: &Settings,
-    comm: Comm,
-    oob: Box<dyn Oob>,
-    key: Option<Key>,
-) -> Entry {
-    let spares = key.as_ref().map_or(0, parked::spares_wanted);
-    match Team::create_with_spares(&session.context, settings, oob, spares) {
-        Ok((team, spares)) => {
-            if let Some(key) = &key {
-                parked::keep_spares(spares, key);
-            }
-            Entry::Team(Arc::from(team), key)
-        }
-        Err(error) => Entry::Forward(refused(session, comm, &error)),
-    }
-}
-
-fn refused(session: &Session, comm: Comm, error: &EngineError) -> &'static str {
-    if let EngineError::SwitchedOff { .. } = error {
-        return reason::SWITCHED_OFF;
-    }
-    if let EngineError::Refused { act: PREPARING, .. } = error {
-        tracing::debug!("{error}");
-        return reason::NO_COMMUNICATOR;
-    }
-    if session.host().comm_rank(comm) == Ok(0) {
-        // Communicators that are made one after another mostly fail alike.
-        let act = match error {
-            EngineError::Refused { act, .. } => act,
-            _ => "making a team",
-        };
-        session.context.warn_once_about(act, || {
-            format!("collectives of a communicator are left to the host MPI: {error}")
-        });
-    }
-    reason::NO_TEAM
 }
 
 fn entries() -> MutexGuard<'static, Option<HashMap<usize, Arc<Entry>>>> {
@@ -305,10 +230,23 @@ pub unsafe extern "C" fn on_comm_free(
 
 /// Ends this rank's use of the entry at `address`: parks its team, or keeps it until all have left it.
 fn take_down(address: usize) {
-    if let Some(Entry::Team(team, key)) = forget(address).as_deref()
-        && !key.as_ref().is_some_and(|key| parked::keep(team, key))
-        && team.retire()
-    {
+    let entry = forget(address);
+    let Some(Entry::Team(team, key, nonblocking)) = entry.as_deref() else {
+        return;
+    };
+    end_use(team, key.as_ref());
+    if let Some(Ok(queue)) = nonblocking.queue() {
+        match queue.is_idle() {
+            true => end_use(queue.team(), queue.key()),
+            // The last of its collectives drops the team.
+            false => queue.orphan(),
+        }
+    }
+}
+
+/// Parks a team, or keeps it until all have left it.
+fn end_use(team: &Arc<Team>, key: Option<&Key>) {
+    if !key.is_some_and(|key| parked::keep(team, key)) && team.retire() {
         retired().push(team.clone());
     }
 }
@@ -339,7 +277,11 @@ pub fn finalize(session: &Session) {
     let all = entries().take().unwrap_or_default();
     GENERATION.fetch_add(1, Ordering::Release);
     let team_of = |entry: &Arc<Entry>| match &**entry {
-        Entry::Team(team, _) => Some(team.clone()),
+        Entry::Team(team, ..) => Some(team.clone()),
+        Entry::Forward(_) => None,
+    };
+    let nonblocking_team_of = |entry: &Arc<Entry>| match &**entry {
+        Entry::Team(_, _, nonblocking) => Some(nonblocking.queue()?.ok()?.team().clone()),
         Entry::Forward(_) => None,
     };
     let world_team = world.and_then(|address| team_of(all.get(&address)?));
@@ -347,6 +289,7 @@ pub fn finalize(session: &Session) {
         .iter()
         .filter(|(address, _)| Some(**address) != world)
         .filter_map(|(_, entry)| team_of(entry))
+        .chain(all.values().filter_map(nonblocking_team_of))
         .collect();
     // What follows is of all ranks: who waits for this one in a call does not come to it.
     world_team

@@ -1,6 +1,8 @@
 //! Whether ranks want a team for a communicator, on which they have to agree.
 
 use crate::device;
+use crate::nonblocking::helper;
+use crate::parked::Purpose;
 use crate::reason;
 use crate::session::Session;
 use ferrorail_base::config::Settings;
@@ -11,16 +13,22 @@ use libc::c_int;
 const OFF: c_int = 0;
 const BYPASSED: c_int = 1;
 const DEVICES: c_int = 2;
-const WANTED: c_int = 3;
+const THREADLESS: c_int = 3;
+const WANTED: c_int = 4;
 
 /// The wish of this rank.
-pub fn wish(session: &Session, settings: &Settings) -> c_int {
+pub fn wish(session: &Session, settings: &Settings, purpose: Purpose) -> c_int {
     if !settings.enable {
         OFF
     } else if session.bypass.is_some() {
         BYPASSED
     } else if settings.device_memory && device::memory_possible(session.host()) {
         DEVICES
+    } else if purpose == Purpose::Nonblocking
+        && let Err(error) = helper::start()
+    {
+        tracing::debug!("no thread for non-blocking collectives: {error}");
+        THREADLESS
     } else {
         WANTED
     }
@@ -38,6 +46,7 @@ pub fn unwanted(session: &Session, wish: c_int, comm: Comm) -> Option<&'static s
             say_devices(session);
             Some(reason::DEVICE_MEMORY)
         }
+        THREADLESS => Some(reason::NO_THREAD),
         _ => None,
     }
 }

@@ -81,6 +81,7 @@ pub use ferrorail_fabric::{
 pub use ferrorail_rdma_transport::verbs::{
     Choice as PortChoice, Port, State as PortState, ports as survey_ports,
 };
+pub use ferrorail_shm::spawn_quietly;
 pub use multicast::MulticastRow;
 pub use rails::{Rails, open_rails};
 pub use reducer::{Combine, LocalReduction, Order, Reducer};
@@ -91,7 +92,7 @@ pub use shared_settings::{algorithm_problems, tuning_problem};
 pub use stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, Stats, ZeroCopyRow};
 pub use team::create::{PREPARING, SIZE_MAX};
 pub use team::facts::Facts;
-pub use team::{IDENTITY_BITS, Team};
+pub use team::{DriverWait, IDENTITY_BITS, Team, Turn};
 pub use window::explain as window_explanation;
 pub use window::statistics::WindowRow;
 pub use window::{

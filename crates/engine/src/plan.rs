@@ -249,6 +249,8 @@ impl Plan {
         let choice = selector.choose(collective, key.bytes(), key.in_rank_order, ranks);
         let (variant, protocol, by) = (choice.variant, choice.protocol, choice.by);
         let left = choice.left(map.all_pairs);
+        // In fibers it is too late for the host, whose call would have to come where the program made its own.
+        let left = left.filter(|&left| left != Left::Chosen || !map.wait.suspends);
         let algorithm = variant.algorithm;
         let by_length = by_length(collective);
         let both = by_length && protocol == Protocol::Rendezvous;

@@ -140,6 +140,7 @@ functions! {
         waitall = "PMPI_Waitall" (c_int, Out, Out) -> c_int;
         cancel = "PMPI_Cancel" (Out) -> c_int;
         request_free = "PMPI_Request_free" (Out) -> c_int;
+        request_get_status = "PMPI_Request_get_status" (Request, Flag, Out) -> c_int;
         iprobe = "PMPI_Iprobe" (c_int, c_int, Comm, Flag, Out) -> c_int;
         grequest_start = "PMPI_Grequest_start"
             (RequestQueryFn, RequestFreeFn, RequestCancelFn, Out, Out) -> c_int;

@@ -125,46 +125,60 @@ unsafe fn attempt_any<C: Collective>(
     args: &Args,
     comm: Comm,
 ) -> Outcome {
-    let mut took_part = false;
     let outcome = match C::CHECK(session, args) {
         Ok(checked) => {
             // SAFETY: a communicator in use by this call is not freed meanwhile.
             match unsafe { team_cache::entry(session, &local.handle_cache, comm) } {
-                Some(Entry::Team(team, _)) => {
-                    team.begin_call();
-                    let before = team.operation();
-                    let call = Call {
-                        session,
-                        team,
-                        args,
-                    };
-                    // SAFETY: the arguments were checked as far as MPI can.
-                    let outcome = unsafe { C::perform(&call, &checked) };
-                    outcome.map_err(|refusal| {
-                        took_part = before.is_none() || team.operation() != before;
-                        let refusal = leave(team, refusal);
-                        if !took_part && matches!(refusal, Refusal::Error(_)) {
-                            team.miss_operation();
-                        }
-                        refusal
-                    })
+                Some(Entry::Team(team, ..)) => {
+                    // SAFETY: the caller's contract.
+                    unsafe { on_team::<C>(session, team, args, &checked) }
                 }
                 Some(Entry::Forward(reason)) => {
                     return Err(Box::new(Rest::Forward(reason, checked.known_bytes())));
                 }
-                None => Err(Refusal::Invalid),
+                None => Err((Refusal::Invalid, false)),
             }
         }
         Err(refusal) => {
             // Other ranks may have it.
             team_cache::with_made_team(session, comm, Team::begin_call);
-            Err(refusal)
+            Err((refusal, false))
         }
     };
     match outcome {
         Ok(()) => Ok(session.host().constants().success),
-        Err(refusal) => refused::<C>(session, args.root, comm, refusal, took_part),
+        Err((refusal, took_part)) => refused::<C>(session, args.root, comm, refusal, took_part),
     }
+}
+
+/// Runs a `checked` call on its team. Why it does not run, and whether its operation was one of this rank's.
+///
+/// # Safety
+/// As [`run`].
+#[inline]
+pub(super) unsafe fn on_team<C: Collective>(
+    session: &Session,
+    team: &Team,
+    args: &Args,
+    checked: &C::Checked,
+) -> Result<(), (Refusal, bool)> {
+    team.begin_call();
+    let before = team.operation();
+    let call = Call {
+        session,
+        team,
+        args,
+    };
+    // SAFETY: the arguments were checked as far as MPI can.
+    let outcome = unsafe { C::perform(&call, checked) };
+    outcome.map_err(|refusal| {
+        let took_part = before.is_none() || team.operation() != before;
+        let refusal = leave(team, refusal);
+        if !took_part && matches!(refusal, Refusal::Error(_)) {
+            team.miss_operation();
+        }
+        (refusal, took_part)
+    })
 }
 
 /// What becomes of a refused call, of which the operation was one of this rank's if it `took_part`.

@@ -19,6 +19,7 @@ impl Checked for () {}
 
 impl Collective for Barrier {
     const NAME: &'static str = "barrier";
+    const NONBLOCKING_NAME: &'static str = "ibarrier";
     type Checked = ();
     const CHECK: Check<()> = |_, _| Ok(());
 
@@ -36,6 +37,7 @@ impl Collective for Barrier {
 
 impl Collective for Allgather {
     const NAME: &'static str = "allgather";
+    const NONBLOCKING_NAME: &'static str = "iallgather";
     type Checked = Both;
     const CHECK: Check<Both> = Both::check;
 
@@ -72,6 +74,7 @@ impl Collective for Allgather {
 
 impl Collective for Alltoall {
     const NAME: &'static str = "alltoall";
+    const NONBLOCKING_NAME: &'static str = "ialltoall";
     type Checked = Both;
     const CHECK: Check<Both> = Both::check;
 

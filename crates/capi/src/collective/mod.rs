@@ -10,6 +10,7 @@ mod plain;
 mod reduction;
 mod rooted;
 mod side;
+mod start;
 mod table;
 mod vector;
 
@@ -18,6 +19,7 @@ pub use even::{Allgather, Alltoall, Barrier};
 pub use handing_on::{count_and_forward, forwarded};
 pub use reduction::{Allreduce, Exscan, Reduce, ReduceScatter, ReduceScatterBlock, Scan};
 pub use rooted::{Bcast, Gather, Scatter};
+pub use start::start;
 pub use vector::{Allgatherv, Alltoallv, Gatherv, Scatterv};
 
 use crate::error::CallError;
@@ -183,14 +185,22 @@ pub trait Collective {
     /// Its name in statistics and messages.
     const NAME: &'static str;
 
+    /// That of its non-blocking form.
+    const NONBLOCKING_NAME: &'static str;
+
     /// Whether its arrays of counts mean something at the root alone.
     const AT_ROOT: bool = false;
 
     /// What is left to look at of its arguments.
-    type Checked: Checked;
+    type Checked: Checked + 'static;
 
     /// How it gets there.
     const CHECK: Check<Self::Checked>;
+
+    /// Whether the host has no part in what is computed. The same on all ranks.
+    fn is_computed_here(_checked: &Self::Checked) -> bool {
+        true
+    }
 
     /// Runs a checked call on its team.
     ///

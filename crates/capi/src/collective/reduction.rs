@@ -160,8 +160,13 @@ macro_rules! of_vectors {
     ($($collective:ident: $name:literal $method:ident, $check:ident, $of_first:expr;)*) => {$(
         impl Collective for $collective {
             const NAME: &'static str = $name;
+            const NONBLOCKING_NAME: &'static str = concat!("i", $name);
             type Checked = Vector;
             const CHECK: Check<Vector> = Vector::$check;
+
+            fn is_computed_here(vector: &Vector) -> bool {
+                vector.operation.kernel().is_some()
+            }
 
             #[inline]
             unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
@@ -206,8 +211,13 @@ of_vectors! {
 
 impl Collective for Reduce {
     const NAME: &'static str = "reduce";
+    const NONBLOCKING_NAME: &'static str = "ireduce";
     type Checked = Vector;
     const CHECK: Check<Vector> = Vector::check_rooted;
+
+    fn is_computed_here(vector: &Vector) -> bool {
+        vector.operation.kernel().is_some()
+    }
 
     #[inline]
     unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
@@ -253,8 +263,13 @@ impl Collective for Reduce {
 
 impl Collective for ReduceScatterBlock {
     const NAME: &'static str = "reduce_scatter_block";
+    const NONBLOCKING_NAME: &'static str = "ireduce_scatter_block";
     type Checked = Vector;
     const CHECK: Check<Vector> = Vector::check_both;
+
+    fn is_computed_here(vector: &Vector) -> bool {
+        vector.operation.kernel().is_some()
+    }
 
     #[inline]
     unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
@@ -286,9 +301,14 @@ impl Collective for ReduceScatterBlock {
 
 impl Collective for ReduceScatter {
     const NAME: &'static str = "reduce_scatter";
+    const NONBLOCKING_NAME: &'static str = "ireduce_scatter";
     type Checked = Vector;
     /// How many elements there are is known once the communicator is.
     const CHECK: Check<Vector> = Vector::check;
+
+    fn is_computed_here(vector: &Vector) -> bool {
+        vector.operation.kernel().is_some()
+    }
 
     #[inline]
     unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {

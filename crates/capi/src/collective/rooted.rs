@@ -22,6 +22,7 @@ pub struct Scatter;
 
 impl Collective for Bcast {
     const NAME: &'static str = "bcast";
+    const NONBLOCKING_NAME: &'static str = "ibcast";
     type Checked = Elements;
     const CHECK: Check<Elements> = |session, args| {
         args.check_root()?;
@@ -125,6 +126,7 @@ unsafe fn gather_for_nothing(
 
 impl Collective for Gather {
     const NAME: &'static str = "gather";
+    const NONBLOCKING_NAME: &'static str = "igather";
     type Checked = Side;
     const CHECK: Check<Side> = Side::sent;
 
@@ -179,6 +181,7 @@ impl Collective for Gather {
 
 impl Collective for Scatter {
     const NAME: &'static str = "scatter";
+    const NONBLOCKING_NAME: &'static str = "iscatter";
     type Checked = Side;
     const CHECK: Check<Side> = Side::received;
 

@@ -26,6 +26,7 @@ pub struct Alltoallv;
 
 impl Collective for Allgatherv {
     const NAME: &'static str = "allgatherv";
+    const NONBLOCKING_NAME: &'static str = "iallgatherv";
     type Checked = Side;
     const CHECK: Check<Side> = |session, args| Side::check(session, &args.send);
 
@@ -98,6 +99,7 @@ unsafe fn gather_for_nothing(call: &Call<'_>, side: &Side) -> Result<(), Refusal
 
 impl Collective for Gatherv {
     const NAME: &'static str = "gatherv";
+    const NONBLOCKING_NAME: &'static str = "igatherv";
     const AT_ROOT: bool = true;
     type Checked = Side;
     const CHECK: Check<Side> = Side::sent;
@@ -164,6 +166,7 @@ impl Collective for Gatherv {
 
 impl Collective for Scatterv {
     const NAME: &'static str = "scatterv";
+    const NONBLOCKING_NAME: &'static str = "iscatterv";
     const AT_ROOT: bool = true;
     type Checked = Side;
     const CHECK: Check<Side> = Side::received;
@@ -229,6 +232,7 @@ impl Checked for bool {}
 
 impl Collective for Alltoallv {
     const NAME: &'static str = "alltoallv";
+    const NONBLOCKING_NAME: &'static str = "ialltoallv";
     /// Whether it is in place.
     type Checked = bool;
     const CHECK: Check<bool> = |session, args| Ok(is_in_place(session, &args.send));

@@ -3,6 +3,7 @@
 use super::{Layout, layout};
 use crate::error::{CallError, Wrong};
 use crate::session::Session;
+use ferrorail_base::fiber;
 use ferrorail_mpi_abi::Datatype;
 use libc::c_void;
 use std::ops::Range;
@@ -143,7 +144,7 @@ impl Elements {
             unsafe { runs.pack(self.address, self.count, layout.extent(), to) }
             return Ok(());
         }
-        self.count_host_packing(session);
+        self.before_host_packing(session);
         self.pieces(|address, count, offset, bytes| {
             let to = to.wrapping_add(offset);
             let comm = session.self_comm;
@@ -168,7 +169,7 @@ impl Elements {
             unsafe { runs.unpack(from, self.address, self.count, layout.extent()) }
             return Ok(());
         }
-        self.count_host_packing(session);
+        self.before_host_packing(session);
         self.pieces(|address, count, offset, bytes| {
             let from = from.wrapping_add(offset);
             let comm = session.self_comm;
@@ -182,8 +183,9 @@ impl Elements {
         })
     }
 
-    /// The type was too irregular to be flattened.
-    fn count_host_packing(&self, session: &Session) {
+    /// The type was too irregular to be flattened: the host is called, which not every thread may do.
+    fn before_host_packing(&self, session: &Session) {
+        fiber::leave_to_program();
         let bytes = self.bytes().unwrap_or(0);
         session.context.stats().packed_by_host(bytes as u64);
     }

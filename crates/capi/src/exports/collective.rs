@@ -35,9 +35,17 @@ export!(MPI_Barrier(comm: usize), else MISSING, |forward| {
     unsafe { run::<Barrier>(&args, &forward) }
 });
 
-/// Defines functions with the same arguments: which collectives they are, and what the arguments mean to these.
+export!(MPI_Ibarrier(comm: usize, request: *mut c_void), else MISSING, |forward| {
+    let args = Args { comm, ..Args::NONE };
+    // SAFETY: the program called the function with these arguments.
+    unsafe { collective::start::<Barrier>(&args, request, &forward) }
+});
+
+/// Defines functions with the same arguments: which collectives they are, with their non-blocking forms, and what the
+/// arguments mean to these.
 macro_rules! entries {
-    ($($($kind:ident $name:ident $large:ident),+: $arguments:tt $args:expr;)*) => {
+    ($($($kind:ident $name:ident $large:ident $nonblocking:ident $nonblocking_large:ident),+:
+       $arguments:tt $args:expr;)*) => {
         export_both! { $($(
             $name $large $arguments, peers::<$kind>(&$args), Handler::Comm($args.comm), |forward| {
                 let args: Args = $args;
@@ -45,11 +53,31 @@ macro_rules! entries {
                 unsafe { run::<$kind>(&args, &forward) }
             };
         )+)* }
+        nonblocking! { $($(
+            $kind $nonblocking $nonblocking_large $arguments $args;
+        )+)* }
+    };
+}
+
+/// Defines the non-blocking forms, which have a request as well.
+macro_rules! nonblocking {
+    ($($kind:ident $name:ident $large:ident ($($arguments:tt)*) $args:expr;)*) => {
+        mod nonblocking {
+            use super::*;
+            export_both! { $(
+                $name $large ($($arguments)*, request: *mut c_void),
+                peers::<$kind>(&$args), Handler::Started($args.comm), |forward| {
+                    let args: Args = $args;
+                    // SAFETY: the program called the function with these arguments.
+                    unsafe { collective::start::<$kind>(&args, request, &forward) }
+                };
+            )* }
+        }
     };
 }
 
 entries! {
-    Bcast MPI_Bcast MPI_Bcast_c: (
+    Bcast MPI_Bcast MPI_Bcast_c MPI_Ibcast MPI_Ibcast_c: (
         buffer: *mut c_void, count: Count, datatype: usize, root: c_int, comm: usize
     ) Args {
         recv: Buffer::new(buffer, count, datatype),
@@ -58,7 +86,8 @@ entries! {
         ..Args::NONE
     };
 
-    Gather MPI_Gather MPI_Gather_c, Scatter MPI_Scatter MPI_Scatter_c: (
+    Gather MPI_Gather MPI_Gather_c MPI_Igather MPI_Igather_c,
+    Scatter MPI_Scatter MPI_Scatter_c MPI_Iscatter MPI_Iscatter_c: (
         send: *const c_void, send_count: Count, send_type: usize,
         recv: *mut c_void, recv_count: Count, recv_type: usize, root: c_int, comm: usize
     ) Args {
@@ -69,7 +98,8 @@ entries! {
         ..Args::NONE
     };
 
-    Allgather MPI_Allgather MPI_Allgather_c, Alltoall MPI_Alltoall MPI_Alltoall_c: (
+    Allgather MPI_Allgather MPI_Allgather_c MPI_Iallgather MPI_Iallgather_c,
+    Alltoall MPI_Alltoall MPI_Alltoall_c MPI_Ialltoall MPI_Ialltoall_c: (
         send: *const c_void, send_count: Count, send_type: usize,
         recv: *mut c_void, recv_count: Count, recv_type: usize, comm: usize
     ) Args {
@@ -79,7 +109,7 @@ entries! {
         ..Args::NONE
     };
 
-    Allgatherv MPI_Allgatherv MPI_Allgatherv_c: (
+    Allgatherv MPI_Allgatherv MPI_Allgatherv_c MPI_Iallgatherv MPI_Iallgatherv_c: (
         send: *const c_void, send_count: Count, send_type: usize,
         recv: *mut c_void, counts: Received<Count>, displacements: Received<Displacement>,
         recv_type: usize, comm: usize
@@ -91,7 +121,7 @@ entries! {
         ..Args::NONE
     };
 
-    Gatherv MPI_Gatherv MPI_Gatherv_c: (
+    Gatherv MPI_Gatherv MPI_Gatherv_c MPI_Igatherv MPI_Igatherv_c: (
         send: *const c_void, send_count: Count, send_type: usize,
         recv: *mut c_void, counts: Received<Count>, displacements: Received<Displacement>,
         recv_type: usize, root: c_int, comm: usize
@@ -104,7 +134,7 @@ entries! {
         ..Args::NONE
     };
 
-    Scatterv MPI_Scatterv MPI_Scatterv_c: (
+    Scatterv MPI_Scatterv MPI_Scatterv_c MPI_Iscatterv MPI_Iscatterv_c: (
         send: *const c_void, counts: Sent<Count>, displacements: Sent<Displacement>,
         send_type: usize, recv: *mut c_void, recv_count: Count, recv_type: usize,
         root: c_int, comm: usize
@@ -117,7 +147,7 @@ entries! {
         ..Args::NONE
     };
 
-    Alltoallv MPI_Alltoallv MPI_Alltoallv_c: (
+    Alltoallv MPI_Alltoallv MPI_Alltoallv_c MPI_Ialltoallv MPI_Ialltoallv_c: (
         send: *const c_void, send_counts: Sent<Count>, send_displacements: Sent<Displacement>,
         send_type: usize, recv: *mut c_void, recv_counts: Received<Count>,
         recv_displacements: Received<Displacement>, recv_type: usize, comm: usize
@@ -130,8 +160,10 @@ entries! {
         ..Args::NONE
     };
 
-    Allreduce MPI_Allreduce MPI_Allreduce_c, Scan MPI_Scan MPI_Scan_c, Exscan MPI_Exscan MPI_Exscan_c,
-    ReduceScatterBlock MPI_Reduce_scatter_block MPI_Reduce_scatter_block_c: (
+    Allreduce MPI_Allreduce MPI_Allreduce_c MPI_Iallreduce MPI_Iallreduce_c,
+    Scan MPI_Scan MPI_Scan_c MPI_Iscan MPI_Iscan_c,
+    Exscan MPI_Exscan MPI_Exscan_c MPI_Iexscan MPI_Iexscan_c,
+    ReduceScatterBlock MPI_Reduce_scatter_block MPI_Reduce_scatter_block_c MPI_Ireduce_scatter_block MPI_Ireduce_scatter_block_c: (
         send: *const c_void, recv: *mut c_void, count: Count, datatype: usize, op: usize,
         comm: usize
     ) Args {
@@ -142,7 +174,7 @@ entries! {
         ..Args::NONE
     };
 
-    Reduce MPI_Reduce MPI_Reduce_c: (
+    Reduce MPI_Reduce MPI_Reduce_c MPI_Ireduce MPI_Ireduce_c: (
         send: *const c_void, recv: *mut c_void, count: Count, datatype: usize, op: usize,
         root: c_int, comm: usize
     ) Args {
@@ -154,7 +186,7 @@ entries! {
         ..Args::NONE
     };
 
-    ReduceScatter MPI_Reduce_scatter MPI_Reduce_scatter_c: (
+    ReduceScatter MPI_Reduce_scatter MPI_Reduce_scatter_c MPI_Ireduce_scatter MPI_Ireduce_scatter_c: (
         send: *const c_void, recv: *mut c_void, counts: Received<Count>, datatype: usize, op: usize,
         comm: usize
     ) Args {

@@ -12,6 +12,7 @@ mod forwarded;
 mod init;
 mod narrow;
 mod pmix;
+mod request;
 mod statistics;
 mod window;
 

@@ -94,8 +94,12 @@ impl Arrays {
         }
     }
 
-    /// Brings the library's results to the program, once the call is over.
-    pub fn finish(&self) {
+    /// Brings the library's results to the program, once the call is over. What a non-blocking call was passed it may
+    /// still read, nobody knows until when.
+    pub fn finish(&mut self, handler: Handler) {
+        if let Handler::Started(_) = handler {
+            std::mem::take(&mut self.kept).leak();
+        }
         if let Some((unit, found)) = self.unit {
             // SAFETY: the program's output argument; the number that `kept` has for it.
             unsafe { *unit = (*found).into() };
@@ -236,6 +240,8 @@ as_they_are! { c_int usize isize *mut isize }
 pub enum Handler {
     /// The error handler of this communicator.
     Comm(usize),
+    /// The same, of a call that may go on after its return.
+    Started(usize),
     /// That of this window.
     Window(usize),
 }
@@ -253,7 +259,9 @@ pub fn refused(handler: Handler, misfit: Misfit) -> c_int {
         Misfit::NoMemory => errors.no_mem,
     };
     match handler {
-        Handler::Comm(comm) => host.call_error_handler(host.comm(comm), class),
+        Handler::Comm(comm) | Handler::Started(comm) => {
+            host.call_error_handler(host.comm(comm), class)
+        }
         Handler::Window(win) => host.call_window_error_handler(host.window(win), class),
     }
     class
@@ -264,6 +272,7 @@ macro_rules! call_narrowed {
     ($name:ident, ($($arg:ident: $ty:ty),* $(,)?), $peers:expr, $handler:expr) => {{
         static NARROW: $crate::next::Next = $crate::next::Next::new(stringify!($name));
         let mut arrays = $crate::exports::narrow::Arrays::of($peers);
+        let handler: $crate::exports::narrow::Handler = $handler;
         let mut call = || {
             $(let $arg = <$ty as $crate::exports::narrow::Narrow>::narrowed($arg, &mut arrays)?;)*
             let code = $crate::next::call_next!(
@@ -271,11 +280,11 @@ macro_rules! call_narrowed {
                 ($($arg => <$ty as $crate::exports::narrow::Narrow>::Narrowed),*) -> libc::c_int,
                 else $crate::next::MISSING
             );
-            arrays.finish();
+            arrays.finish(handler);
             Ok(code)
         };
         #[allow(clippy::redundant_closure_call, reason = "it returns where something does not fit")]
-        call().unwrap_or_else(|misfit| $crate::exports::narrow::refused($handler, misfit))
+        call().unwrap_or_else(|misfit| $crate::exports::narrow::refused(handler, misfit))
     }};
 }
 pub(super) use call_narrowed;

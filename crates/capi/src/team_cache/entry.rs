@@ -1,13 +1,47 @@
 //! What is known of one communicator.
 
+use crate::nonblocking::queue::Queue;
 use crate::parked::Key;
+use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_engine::Team;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What is known of one communicator; the same kind on all its ranks.
 pub enum Entry {
     /// Collectives run on this team, which may serve others with the same key.
-    Team(Arc<Team>, Option<Key>),
+    Team(Arc<Team>, Option<Key>, Nonblocking),
     /// They are left to the host, for this reason.
     Forward(&'static str),
+}
+
+/// What a communicator has for its non-blocking collectives: nothing before the first blocking one that follows one of them,
+/// which is when all its ranks can make it together.
+#[derive(Default)]
+pub struct Nonblocking {
+    is_wanted: AtomicBool,
+    queue: OnceLock<Result<Arc<Queue>, &'static str>>,
+}
+
+impl Nonblocking {
+    /// The queue, or why the host has them; `None` before the ranks have come to it.
+    #[inline]
+    pub fn queue(&self) -> Option<Result<&Arc<Queue>, &'static str>> {
+        Some(self.queue.get()?.as_ref().map_err(|&reason| reason))
+    }
+
+    /// Has the ranks make the queue in their next blocking collective; whether this is the first time.
+    pub fn want(&self) -> bool {
+        !self.is_wanted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether they are to make it now.
+    pub fn is_due(&self) -> bool {
+        self.is_wanted.load(Ordering::Relaxed) && self.queue.get().is_none()
+    }
+
+    /// They have made it, or not for this reason.
+    pub fn made(&self, queue: Result<Arc<Queue>, &'static str>) {
+        let first = self.queue.set(queue).is_ok();
+        debug_assert!(first, "made once");
+    }
 }

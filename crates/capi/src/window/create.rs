@@ -124,7 +124,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
         unsafe { team_cache::entry(session, &local.handle_cache, comm) }
     });
     let team = match entry {
-        Some(team_cache::Entry::Team(team, _)) => team.clone(),
+        Some(team_cache::Entry::Team(team, ..)) => team.clone(),
         Some(team_cache::Entry::Forward(why)) => return Err(why),
         None => return Err(reason::INVALID),
     };

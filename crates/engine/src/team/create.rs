@@ -1,5 +1,6 @@
 //! Making a team: every step is agreed on before the next, so that all ranks succeed or all fail.
 
+use super::fibers::Turns;
 use super::map::Map;
 use super::state::State;
 use super::{Team, memory, rails};
@@ -87,6 +88,7 @@ impl Team {
             tuning: tuning.map(Arc::new),
             has_cores: sharing <= cores,
             wait,
+            drivers_wait: wait,
             domains: None,
             zero_copy: false,
             all_pairs: true,
@@ -134,6 +136,7 @@ impl Team {
             map,
             state: Claim::new(state),
             calls: AtomicU64::new(0),
+            turns: Turns::default(),
         }
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Map {
     /// The table of `FERRORAIL_TUNING`.
     pub tuning: Option<Arc<Table>>,
     pub wait: WaitPolicy,
+    /// How those wait who drive calls in fibers.
+    pub drivers_wait: WaitPolicy,
     /// Whether each rank of every host has a core of its own, as all ranks know.
     pub has_cores: bool,
     /// Whether puts may land in user memory: every rank can reach every other's.

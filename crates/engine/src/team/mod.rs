@@ -8,6 +8,7 @@ pub(crate) mod connect;
 pub(crate) mod connected;
 pub(crate) mod create;
 pub(crate) mod facts;
+mod fibers;
 mod flush;
 mod free;
 pub(crate) mod geometry;
@@ -25,6 +26,8 @@ use crate::agree::gather;
 use crate::{Context, EngineError};
 use ferrorail_base::sync::{AtomicU64, Claim, Claimed, Ordering, yield_now};
 use ferrorail_base::{Rank, Topology};
+use fibers::Turns;
+pub use fibers::{DriverWait, Turn};
 use map::Map;
 pub use park::IDENTITY_BITS;
 use state::{Failed, Life, State};
@@ -39,6 +42,8 @@ pub struct Team {
     state: Claim<State>,
     /// Calls of collectives on the communicator.
     calls: AtomicU64,
+    /// Whose turn it is among calls in fibers.
+    turns: Turns,
 }
 
 /// Exclusive use of a team's state. A panic meanwhile leaves the team broken.
@@ -166,6 +171,9 @@ impl Team {
     /// Exclusive use for one operation.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Result<InUse<'_>, EngineError> {
+        if self.turns.are_taken {
+            self.turns.wait();
+        }
         match self.state.take() {
             Some(state) if matches!(state.life, Life::InUse) => Ok(InUse(state)),
             outcome => Err(self.unusable(outcome)),

@@ -23,6 +23,8 @@ pub struct WaitPolicy {
     /// A nap is at most one of so many parts of what has been waited: nobody ends it, so it makes the
     /// wait that much longer. So is a sleep of more than a millisecond, as the host may be awaited elsewhere.
     pub nap_share: u32,
+    /// In a fiber, leave it at each step: who drives it waits ([`ferrorail_base::fiber`]).
+    pub suspends: bool,
 }
 
 // Measured with `cargo run --release -p ferrorail-shm --example wait_policy` on 2 cores. An 8-byte
@@ -62,6 +64,18 @@ impl WaitPolicy {
             poke_every: POKE_EVERY,
             sleep: SLEEP,
             nap_share: NAP_SHARE,
+            suspends: false,
+        }
+    }
+
+    /// The policy of calls that run in fibers: those who drive them wait by this one.
+    pub fn suspending(self) -> Self {
+        Self {
+            spin: 0,
+            spin_idle: 0,
+            spin_crowded: 0,
+            suspends: true,
+            ..self
         }
     }
 }

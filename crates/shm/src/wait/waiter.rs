@@ -3,6 +3,7 @@
 use super::crowd::CROWD;
 use super::policy::SPINS;
 use super::{Doorbell, Ticket, WaitPolicy};
+use ferrorail_base::fiber;
 use ferrorail_base::sync::{assert_unlocked, spin_loop, yield_now};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ const SLEEP_MIN: Duration = Duration::from_millis(1);
 const UNTIMED_YIELDS: u32 = 8;
 /// A nap is at least so long.
 const NAP_MIN: Duration = Duration::from_micros(20);
+/// Steps between looks at the clock in a fiber, which is left at each.
+const SUSPENDED_PER_LOOK: u32 = 16;
 /// When who waits first looks whether its peers are alive, and mean the same call.
 const FIRST_CHECK: Duration = Duration::from_millis(100);
 /// When it looks again: after as long as it has waited, but no later than this.
@@ -144,6 +147,13 @@ impl Waiter {
 
     #[cold]
     fn idle_slowly(&mut self, (rung, yields): (Rung<'_, '_>, Duration), poke: &mut dyn FnMut()) {
+        if self.policy.suspends && fiber::suspend() {
+            if self.steps.is_multiple_of(SUSPENDED_PER_LOOK) {
+                self.look();
+            }
+            self.steps = self.steps.wrapping_add(1);
+            return;
+        }
         let looks_around = self.policy.spin_crowded != 0;
         if looks_around && self.steps == 0 {
             if self.spins_crowded != 0 {

@@ -5,10 +5,17 @@ use crate::Request;
 use libc::{c_int, c_void};
 use std::ptr;
 
-/// Says what an operation that moved nothing of the library's did. `extra` is the host.
+/// What the library keeps for a request.
+struct Kept {
+    host: &'static Host,
+    /// Called when the program has no more use for the request.
+    on_free: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// Says what an operation that moved nothing of the library's did.
 unsafe extern "C" fn describe(extra: *mut c_void, status: *mut c_void) -> c_int {
-    // SAFETY: the address of a host that is never freed, passed below.
-    let host = unsafe { &*extra.cast::<Host>() };
+    // SAFETY: what was kept for the request, which is not freed yet.
+    let host = unsafe { &*extra.cast::<Kept>() }.host;
     let functions = host.functions();
     // SAFETY: the library passes a live status.
     unsafe {
@@ -18,7 +25,12 @@ unsafe extern "C" fn describe(extra: *mut c_void, status: *mut c_void) -> c_int 
     host.constants().success
 }
 
-unsafe extern "C" fn free(_extra: *mut c_void) -> c_int {
+unsafe extern "C" fn free(extra: *mut c_void) -> c_int {
+    // SAFETY: leaked when the request was made; the library calls this once.
+    let kept = unsafe { Box::from_raw(extra.cast::<Kept>()) };
+    if let Some(on_free) = kept.on_free {
+        on_free();
+    }
     0
 }
 
@@ -33,15 +45,61 @@ impl Host {
     /// # Errors
     /// The library's.
     pub fn completed_request(&'static self) -> Result<Request, MpiError> {
+        let request = self.start_request(None)?;
+        self.complete_request(request)?;
+        Ok(request)
+    }
+
+    /// A request that is complete after [`Host::complete_request`]. The library calls `on_free`, which must not panic, in
+    /// the program's call that frees it.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn start_request(
+        &'static self,
+        on_free: Option<Box<dyn FnOnce() + Send>>,
+    ) -> Result<Request, MpiError> {
         let start = self.functions.grequest_start;
-        let extra = ptr::from_ref(self).cast_mut().cast();
+        let kept = Box::new(Kept {
+            host: self,
+            on_free,
+        });
+        let extra: *mut c_void = Box::into_raw(kept).cast();
         // SAFETY: the callbacks keep to their contracts; `request` is as large as any handle.
         let request = self.answer("MPI_Grequest_start", Request(0), |request| unsafe {
             start(describe, free, cancel, extra, ptr::from_mut(request).cast())
-        })?;
-        // SAFETY: a request made just now.
+        });
+        if request.is_err() {
+            // SAFETY: the library did not take it.
+            drop(unsafe { Box::from_raw(extra.cast::<Kept>()) });
+        }
+        request
+    }
+
+    /// Completes a request of [`Host::start_request`], once.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn complete_request(&self, request: Request) -> Result<(), MpiError> {
+        // SAFETY: made by `start_request`, and not complete yet.
         let code = unsafe { (self.functions.grequest_complete)(request) };
-        self.check("MPI_Grequest_complete", code)?;
-        Ok(request)
+        self.check("MPI_Grequest_complete", code)
+    }
+
+    /// Whether `request` is complete, or none; drives the library's progress and frees nothing.
+    ///
+    /// # Errors
+    /// The library's.
+    ///
+    /// # Safety
+    /// A request of the program's.
+    pub unsafe fn is_complete(&self, request: Request) -> Result<bool, MpiError> {
+        let ask = self.functions.request_get_status;
+        let ignored = self.constants().status_ignore as *mut c_void;
+        // SAFETY: the caller's contract.
+        let complete = self.answer("MPI_Request_get_status", 0, |flag| unsafe {
+            ask(request, flag, ignored)
+        })?;
+        Ok(complete != 0)
     }
 }

@@ -12,6 +12,7 @@ const HASTY: WaitPolicy = WaitPolicy {
     poke_every: 4,
     sleep: Duration::from_millis(1),
     nap_share: NAP_SHARE,
+    suspends: false,
 };
 
 #[test]

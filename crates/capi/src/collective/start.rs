@@ -1,0 +1,212 @@
+//! A non-blocking call from its arguments to its request (MPI 4.1, section 6.12): begun on the communicator's team for such
+//! calls, or by the host.
+//!
+//! All that depends on arguments is done at once, so that the program may free types meanwhile; what waits for other ranks
+//! is left to `nonblocking`.
+
+use super::attempt::on_team;
+use super::handing_on::{forwarded, invalid};
+use super::side::rejects_aliases;
+use super::{Args, Checked, Collective, Refusal};
+use crate::error::{CallError, Wrong, report};
+use crate::lifetime;
+use crate::nonblocking::helper;
+use crate::nonblocking::queue::Queue;
+use crate::nonblocking::request::{Job, Outcome};
+use crate::panic_guard::{after_panic, guarded};
+use crate::reason;
+use crate::session::Session;
+use crate::team_cache;
+use crate::thread::{Inside, with_local};
+use ferrorail_base::fiber::{Driver, Fiber};
+use ferrorail_engine::{EngineError, Team};
+use ferrorail_mpi_abi::{Comm, MpiError, Request};
+use libc::{c_int, c_void};
+use std::sync::Arc;
+
+/// What is left to do for a call that was not begun.
+enum Rest {
+    /// The communicator's error handler is told, and it returns what that is told.
+    Failed(Box<CallError>),
+    /// The host has it, for this reason; bytes of one block as far as known.
+    Forward(&'static str, usize),
+    /// The host has it, as the arguments are wrong. If it fails there, the others wait for this rank in vain.
+    Missed(&'static str, Arc<Queue>),
+    /// It has failed already.
+    Ended(Arc<Job>),
+}
+
+/// Begins the call, whose request is to be at `request`, or `forward`s it and says so in the statistics.
+///
+/// # Safety
+/// The arguments obey the standard, or are wrong in ways the host MPI itself would notice; buffers are the program's until
+/// the request is complete.
+pub unsafe fn start<C: Collective>(
+    args: &Args,
+    request: *mut c_void,
+    forward: &impl Fn() -> c_int,
+) -> c_int {
+    let outcome = guarded(|| {
+        let session = lifetime::session()?;
+        if with_local(|local| local.is_handed(C::NONBLOCKING_NAME, args.comm, args)) {
+            return None;
+        }
+        // SAFETY: the caller's contract.
+        Some((session, unsafe { begin::<C>(session, args, request) }))
+    });
+    let (session, rest) = match outcome {
+        None => return after_panic(Some(args.comm)),
+        Some(None) => return forward(),
+        Some(Some((session, Ok(())))) => return session.host().constants().success,
+        Some(Some((session, Err(rest)))) => (session, rest),
+    };
+    let (call, comm) = (
+        (C::NONBLOCKING_NAME, args.comm),
+        session.host().comm(args.comm),
+    );
+    match rest {
+        Rest::Failed(error) => report(session, comm, call.0, &error),
+        Rest::Forward(reason, bytes) => forwarded(session, call, reason, bytes, forward),
+        Rest::Missed(reason, queue) => {
+            let code = forwarded(session, call, reason, 0, forward);
+            if code != session.host().constants().success {
+                let _inside = Inside::enter();
+                miss(&queue, comm);
+            }
+            code
+        }
+        Rest::Ended(job) => job
+            .report(session)
+            .unwrap_or(session.host().constants().success),
+    }
+}
+
+/// # Safety
+/// As [`start`].
+unsafe fn begin<C: Collective>(
+    session: &'static Session,
+    args: &Args,
+    request: *mut c_void,
+) -> Result<(), Rest> {
+    let _inside = Inside::enter();
+    let comm = session.host().comm(args.comm);
+    // SAFETY: a communicator in use by this call is not freed meanwhile.
+    let queue = with_local(|local| unsafe {
+        team_cache::nonblocking(session, &local.handle_cache, comm).map(Arc::clone)
+    });
+    let checked = match (C::CHECK(session, args), &queue) {
+        (Ok(checked), _) => checked,
+        (Err(_), Ok(queue)) => {
+            let reason = invalid(session, args.root, comm);
+            return Err(Rest::Missed(reason, queue.clone()));
+        }
+        (Err(_), Err(_)) => return Err(Rest::Forward(invalid(session, args.root, comm), 0)),
+    };
+    let left = |reason| Rest::Forward(reason, checked.known_bytes());
+    let queue = match queue {
+        Ok(_) if !C::is_computed_here(&checked) => return Err(left(reason::HOST_OPERATION)),
+        Ok(queue) if queue.team().is_forced_to_host(C::NAME) => return Err(left(reason::CHOSEN)),
+        Ok(queue) => queue,
+        Err(reason) => return Err(left(reason)),
+    };
+    // Asked of the host, which the thread that may go on with this must not call.
+    rejects_aliases(session);
+    let job = Arc::new(Job::new(C::NONBLOCKING_NAME, comm));
+    let (team, of_call) = (queue.team().clone(), *args);
+    let perform = move || {
+        // SAFETY: the caller's contract.
+        outcome(
+            unsafe { on_team::<C>(session, &team, &of_call, &checked) },
+            &team,
+        )
+    };
+    let fiber = enter(&queue, &job, perform);
+    // SAFETY: the program's argument.
+    let keep = |made: Request| unsafe { session.host().write_handle(request, made.0) };
+    match job.outcome() {
+        None => {
+            let made = job.open_request(session).map_err(failed)?;
+            keep(made);
+            if let Some(fiber) = fiber {
+                queue.push(job, fiber);
+                helper::wake();
+            }
+            Ok(())
+        }
+        Some(Outcome::Done) => {
+            keep(session.host().completed_request().map_err(failed)?);
+            Ok(())
+        }
+        Some(Outcome::Invalid) => Err(Rest::Forward(invalid(session, args.root, comm), 0)),
+        Some(Outcome::Failed(_)) => Err(Rest::Ended(job)),
+    }
+}
+
+/// Begins a job, which goes on to where it waits; the fiber in which it does.
+fn enter(
+    queue: &Arc<Queue>,
+    job: &Arc<Job>,
+    perform: impl FnOnce() -> Outcome + 'static,
+) -> Option<Fiber> {
+    let (team, of_fiber) = (queue.team().clone(), job.clone());
+    let number = team.next_number();
+    let run = move || {
+        let _turn = team.turn(number);
+        let panicked = || Outcome::Failed(Box::new(internal()));
+        of_fiber.finish(guarded(perform).unwrap_or_else(panicked));
+    };
+    match Fiber::new(number, run) {
+        Ok(mut fiber) => (!fiber.resume(Driver::Program)).then_some(fiber),
+        Err(run) => {
+            // No memory for its stack: it runs on this one, once those before it are over.
+            let mut wait = queue.team().driver_wait();
+            while !queue.is_idle() {
+                wait.idle();
+            }
+            run();
+            None
+        }
+    }
+}
+
+/// What becomes of a job.
+fn outcome(result: Result<(), (Refusal, bool)>, team: &Team) -> Outcome {
+    let unusable = |reason: &str| EngineError::Unusable(reason.to_owned());
+    match result {
+        Ok(()) => Outcome::Done,
+        Err((Refusal::Error(error), _)) => Outcome::Failed(error),
+        // Too late for the host: others of its collectives on the communicator may have come between.
+        Err((Refusal::Left(reason), _)) => Outcome::Failed(Box::new(unusable(reason).into())),
+        Err((Refusal::Invalid, true)) => {
+            Outcome::Failed(Box::new(CallError::Wrong(Wrong::Arguments)))
+        }
+        Err((Refusal::Invalid, false)) => {
+            team.miss_operation();
+            Outcome::Invalid
+        }
+    }
+}
+
+/// This rank takes no part in a call that others may be in.
+fn miss(queue: &Arc<Queue>, comm: Comm) {
+    let job = Arc::new(Job::new("a call with invalid arguments", comm));
+    let team = queue.team().clone();
+    let fiber = enter(queue, &job, move || {
+        team.begin_call();
+        team.wait_for_turn();
+        team.miss_operation();
+        Outcome::Done
+    });
+    if let Some(fiber) = fiber {
+        queue.push(job, fiber);
+        helper::wake();
+    }
+}
+
+fn failed(error: MpiError) -> Rest {
+    Rest::Failed(Box::new(error.into()))
+}
+
+fn internal() -> CallError {
+    EngineError::Internal("an internal error was caught".into()).into()
+}

@@ -1,0 +1,52 @@
+//! Calls on requests: the host's, which go on with non-blocking collectives of ours meanwhile (MPI 4.1, sections 3.7.3
+//! to 3.7.6).
+
+use super::export;
+use crate::next::MISSING;
+use crate::nonblocking::wait;
+use libc::{c_int, c_void};
+
+type Out = *mut c_void;
+
+export!(MPI_Wait(request: Out, status: Out), else MISSING, |forward| {
+    // SAFETY: the program's arguments.
+    unsafe { wait::one(request, forward) }
+});
+
+export!(MPI_Waitall(count: c_int, requests: Out, statuses: Out), else MISSING, |forward| {
+    // SAFETY: as above.
+    unsafe { wait::all(count, requests, forward) }
+});
+
+export!(
+    MPI_Waitany(count: c_int, requests: Out, index: Out, status: Out),
+    else MISSING,
+    // SAFETY: as above.
+    |forward| unsafe { wait::any(count, requests, forward) }
+);
+
+export!(
+    MPI_Waitsome(count: c_int, requests: Out, done: Out, indices: Out, statuses: Out),
+    else MISSING,
+    // SAFETY: as above.
+    |forward| unsafe { wait::any(count, requests, forward) }
+);
+
+/// Defines functions that test requests and do not wait.
+macro_rules! tests {
+    ($($name:ident ($($arg:ident: $ty:ty),*);)*) => {$(
+        export!($name($($arg: $ty),*), else MISSING, |forward| wait::test(forward));
+    )*};
+}
+
+tests! {
+    MPI_Test(request: Out, flag: Out, status: Out);
+    MPI_Testall(count: c_int, requests: Out, flag: Out, statuses: Out);
+    MPI_Testany(count: c_int, requests: Out, index: Out, flag: Out, status: Out);
+    MPI_Testsome(count: c_int, requests: Out, done: Out, indices: Out, statuses: Out);
+    MPI_Request_get_status(request: usize, flag: Out, status: Out);
+    // MPI 4.1.
+    MPI_Request_get_status_all(count: c_int, requests: Out, flag: Out, statuses: Out);
+    MPI_Request_get_status_any(count: c_int, requests: Out, index: Out, flag: Out, status: Out);
+    MPI_Request_get_status_some(count: c_int, requests: Out, done: Out, indices: Out, statuses: Out);
+}

@@ -1,0 +1,13 @@
+//! Non-blocking collectives (MPI 4.1, section 6.12) under way: each runs in a fiber on a team that the communicator has for
+//! these, and is gone on with by the program's calls that test and await requests, by those that wait in ferrorail, and else
+//! by a thread (`docs/design/0070-nonblocking-collectives.md`).
+//!
+//! * [`queue`]: the calls of one communicator, in order;
+//! * [`helper`]: the thread that goes on where the program does not;
+//! * [`request`]: what the program has for a call: a generalized request of the host;
+//! * [`wait`]: the program's calls on requests.
+
+pub mod helper;
+pub mod queue;
+pub mod request;
+pub mod wait;

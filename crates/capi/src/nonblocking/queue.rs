@@ -1,0 +1,161 @@
+//! The non-blocking collectives of a communicator that are under way, in order, and all communicators that have some.
+
+use super::request::Job;
+use crate::parked::Key;
+use ferrorail_base::fiber::{Driver, Fiber};
+use ferrorail_base::sync::{AtomicU64, AtomicUsize, Claim, Mutex, Ordering};
+use ferrorail_engine::Team;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A collective and where it is.
+type Started = (Arc<Job>, Fiber);
+
+/// Those of one communicator.
+pub struct Queue {
+    team: Arc<Team>,
+    key: Option<Key>,
+    /// The first, which whoever goes on with it claims.
+    first: Claim<Option<Started>>,
+    /// Those behind it.
+    others: Mutex<VecDeque<Started>>,
+    /// How many there are.
+    length: AtomicUsize,
+}
+
+/// Those that have collectives under way.
+static ACTIVE: Mutex<Vec<Arc<Queue>>> = Mutex::new(Vec::new());
+
+/// How many collectives are under way.
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+
+/// Rises when a thread of the program goes on with them.
+static PROGRAM_STEPS: AtomicU64 = AtomicU64::new(0);
+
+impl Queue {
+    /// For a communicator whose non-blocking collectives run on `team`, made for `key`.
+    pub fn new(team: Arc<Team>, key: Option<Key>) -> Self {
+        Self {
+            team,
+            key,
+            first: Claim::default(),
+            others: Mutex::default(),
+            length: AtomicUsize::new(0),
+        }
+    }
+
+    /// The team that they run on.
+    pub fn team(&self) -> &Arc<Team> {
+        &self.team
+    }
+
+    /// What the team was made for.
+    pub fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.length.load(Ordering::Acquire) == 0
+    }
+
+    /// The communicator is gone; what is under way goes on.
+    pub fn orphan(&self) {
+        let others = self.others.lock();
+        others.iter().for_each(|(job, _)| job.orphan());
+        drop(others);
+        if let Some(first) = self.first.take()
+            && let Some((job, _)) = &*first
+        {
+            job.orphan();
+        }
+    }
+
+    /// Puts a collective that waits behind all others.
+    pub fn push(self: &Arc<Self>, job: Arc<Job>, fiber: Fiber) {
+        self.others.lock().push_back((job, fiber));
+        self.length.fetch_add(1, Ordering::Release);
+        UNDER_WAY.fetch_add(1, Ordering::SeqCst);
+        let mut active = ACTIVE.lock();
+        if !active.iter().any(|queue| Arc::ptr_eq(queue, self)) {
+            active.push(self.clone());
+        }
+    }
+
+    /// Goes on with the first ones until one has to wait; whether one has ended.
+    fn go_on(&self, driver: Driver) -> bool {
+        // Who has it is going on.
+        let Some(mut first) = self.first.take() else {
+            return false;
+        };
+        let mut has_ended = false;
+        loop {
+            if first.is_none() {
+                *first = self.others.lock().pop_front();
+            }
+            let is_over = (first.as_mut()).map(|(_, fiber)| fiber.resume(driver));
+            if is_over != Some(true) {
+                return has_ended;
+            }
+            if let Some((job, _)) = first.take() {
+                job.over();
+            }
+            self.length.fetch_sub(1, Ordering::Release);
+            UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+            has_ended = true;
+        }
+    }
+}
+
+/// How many collectives are under way.
+#[inline]
+pub fn under_way() -> usize {
+    UNDER_WAY.load(Ordering::SeqCst)
+}
+
+/// How often threads of the program went on with them.
+pub fn program_steps() -> u64 {
+    PROGRAM_STEPS.load(Ordering::Relaxed)
+}
+
+/// One that has collectives under way.
+pub fn any_active() -> Option<Arc<Queue>> {
+    ACTIVE.lock().first().cloned()
+}
+
+/// Goes on with all that are under way, until they wait. Without a lock, as they are not to wait with one.
+pub fn go_on(driver: Driver) {
+    if under_way() == 0 {
+        return;
+    }
+    if driver == Driver::Program {
+        PROGRAM_STEPS.fetch_add(1, Ordering::Relaxed);
+    }
+    let mut has_ended = false;
+    for index in 0.. {
+        let queue = ACTIVE.lock().get(index).cloned();
+        let Some(queue) = queue else {
+            break;
+        };
+        has_ended |= queue.go_on(driver);
+    }
+    if has_ended {
+        let is_idle = |queue: &mut Arc<Queue>| queue.is_idle();
+        let idle: Vec<_> = ACTIVE.lock().extract_if(.., is_idle).collect();
+        // The last use of a team may unmap its memory.
+        drop(idle);
+    }
+}
+
+/// Ends all that is under way without a result: the program is at its end.
+pub fn abandon() {
+    for queue in std::mem::take(&mut *ACTIVE.lock()) {
+        let first = queue.first.take().and_then(|mut first| first.take());
+        let others = std::mem::take(&mut *queue.others.lock());
+        let all = first.into_iter().chain(others);
+        all.for_each(|(_, fiber)| fiber.abandon());
+        // Fibers refer to the team.
+        std::mem::forget(queue);
+    }
+    UNDER_WAY.store(0, Ordering::SeqCst);
+}

@@ -1,0 +1,148 @@
+//! What the program has for a non-blocking collective: a generalized request of the host (MPI 4.1, section 13.2), which all
+//! of its calls on requests take, alone or among its own.
+
+use crate::error::{CallError, Wrong, report};
+use crate::session::Session;
+use ferrorail_base::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
+use ferrorail_mpi_abi::{Comm, MpiError, Request};
+use libc::c_int;
+use std::sync::{Arc, OnceLock};
+
+/// A collective under way.
+pub struct Job {
+    /// Its name, for messages.
+    pub name: &'static str,
+    /// The program's communicator, while it has not been freed.
+    pub comm: Comm,
+    outcome: OnceLock<Outcome>,
+    request: OnceLock<Request>,
+    /// Whether the communicator is gone.
+    orphaned: AtomicBool,
+}
+
+/// How a collective ended.
+pub enum Outcome {
+    /// Well.
+    Done,
+    /// Its arguments were wrong, and this rank took no part.
+    Invalid,
+    /// With this error.
+    Failed(Box<CallError>),
+}
+
+/// Requests that are not complete with the host.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Jobs that are over, whose requests are to be completed by a thread of the program.
+static OVER: Mutex<Vec<Arc<Job>>> = Mutex::new(Vec::new());
+static OVER_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Jobs that failed, whose requests the host has freed in the call that is under way.
+static FAILED: Mutex<Vec<Arc<Job>>> = Mutex::new(Vec::new());
+static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
+impl Job {
+    /// A call `name` on `comm`.
+    pub fn new(name: &'static str, comm: Comm) -> Self {
+        Self {
+            name,
+            comm,
+            outcome: OnceLock::new(),
+            request: OnceLock::new(),
+            orphaned: AtomicBool::new(false),
+        }
+    }
+
+    /// How it ended, if it has.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.get()
+    }
+
+    /// It has ended so, which is said once.
+    pub fn finish(&self, outcome: Outcome) {
+        let first = self.outcome.set(outcome).is_ok();
+        debug_assert!(first, "a job ends once");
+    }
+
+    /// Tells the error handler of its communicator how it failed; the code, if it did.
+    pub fn report(&self, session: &Session) -> Option<c_int> {
+        let comm = match self.orphaned.load(Ordering::Relaxed) {
+            // Errors of no communicator are of this one (MPI 4.1, section 9.3).
+            true => session.host().predefined().comm_self,
+            false => self.comm,
+        };
+        let invalid = CallError::Wrong(Wrong::Arguments);
+        let error = match self.outcome()? {
+            Outcome::Done => return None,
+            Outcome::Failed(error) => error,
+            Outcome::Invalid => &invalid,
+        };
+        Some(report(session, comm, self.name, error))
+    }
+
+    /// Its communicator has been freed.
+    pub fn orphan(&self) {
+        self.orphaned.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes its request.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn open_request(self: &Arc<Self>, session: &'static Session) -> Result<Request, MpiError> {
+        let job = self.clone();
+        let on_free = move || {
+            if !matches!(job.outcome.get(), Some(Outcome::Done)) {
+                FAILED.lock().push(job);
+                HAS_FAILED.store(true, Ordering::Release);
+            }
+        };
+        let request = session.host().start_request(Some(Box::new(on_free)))?;
+        let first = self.request.set(request).is_ok();
+        debug_assert!(first, "a job has one request");
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        Ok(request)
+    }
+
+    /// It is over: its request is to be completed.
+    pub fn over(self: Arc<Self>) {
+        OVER.lock().push(self);
+        OVER_COUNT.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Whether some request is not complete with the host.
+#[inline]
+pub fn any_open() -> bool {
+    OPEN.load(Ordering::Relaxed) != 0
+}
+
+/// Completes the requests of jobs that are over. By a thread of the program, as it calls the host.
+pub fn complete(session: &Session) {
+    if OVER_COUNT.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let jobs = std::mem::take(&mut *OVER.lock());
+    OVER_COUNT.fetch_sub(jobs.len(), Ordering::Relaxed);
+    for job in jobs {
+        let Some(&request) = job.request.get() else {
+            continue;
+        };
+        if let Err(error) = session.host().complete_request(request) {
+            tracing::error!("{}: {error}", job.name);
+        }
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What a call on requests returns that had this `code` of the host: errors of collectives whose requests it has freed are
+/// told to the error handlers of their communicators.
+pub fn with_errors(session: &Session, code: c_int) -> c_int {
+    if !HAS_FAILED.swap(false, Ordering::Acquire) {
+        return code;
+    }
+    let jobs = std::mem::take(&mut *FAILED.lock());
+    // Each is told its own; one can be returned.
+    let told = jobs.iter().filter_map(|job| job.report(session));
+    told.fold(code, |_, latest| latest)
+}

@@ -1,0 +1,149 @@
+//! The program's calls that test and await requests. The host's, but for one thing: while collectives of ours are under
+//! way, they go on here, and who waits does so for these as well as for what the host has.
+
+use super::queue::{any_active, go_on};
+use super::request::{any_open, complete, with_errors};
+use crate::lifetime;
+use crate::panic_guard::around;
+use crate::session::Session;
+use crate::thread::Inside;
+use ferrorail_base::fiber::Driver;
+use ferrorail_mpi_abi::{AbiKind, Request};
+use libc::{c_int, c_void};
+
+/// Runs `forward`, the host's call that tests some requests.
+#[inline]
+pub fn test(forward: impl FnOnce() -> c_int) -> c_int {
+    match any_open() {
+        false => forward(),
+        true => waited_for(|_| {}, forward),
+    }
+}
+
+/// Runs `forward`, the host's call that waits until `request`, the address of one, is complete.
+///
+/// # Safety
+/// The program's argument.
+#[inline]
+pub unsafe fn one(request: *const c_void, forward: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { all(1, request, forward) }
+}
+
+/// Runs `forward`, the host's call that waits until all of the `count` requests from `first` on are complete.
+///
+/// # Safety
+/// The program's arguments.
+#[inline]
+pub unsafe fn all(count: c_int, first: *const c_void, forward: impl FnOnce() -> c_int) -> c_int {
+    if !any_open() {
+        return forward();
+    }
+    let before = |session: &Session| {
+        for index in 0..count.max(0) as usize {
+            // SAFETY: the caller's contract.
+            wait_until(session, || unsafe { is_complete(session, first, index) });
+        }
+    };
+    waited_for(before, forward)
+}
+
+/// As [`all`], until any of them is complete.
+///
+/// # Safety
+/// The program's arguments.
+#[inline]
+pub unsafe fn any(count: c_int, first: *const c_void, forward: impl FnOnce() -> c_int) -> c_int {
+    if !any_open() {
+        return forward();
+    }
+    let before = |session: &Session| {
+        let all = 0..count.max(0) as usize;
+        // SAFETY: the caller's contract.
+        let is_open = |&index: &usize| unsafe { !is_none(session, first, index) };
+        let open: Vec<usize> = all.filter(is_open).collect();
+        wait_until(session, || {
+            // SAFETY: as above.
+            let complete = |&index: &usize| unsafe { is_complete(session, first, index) };
+            open.is_empty() || open.iter().any(complete)
+        });
+    };
+    waited_for(before, forward)
+}
+
+/// Goes on with ours, does `before` and then the host's call, and reports what failed.
+#[cold]
+fn waited_for(before: impl FnOnce(&Session), forward: impl FnOnce() -> c_int) -> c_int {
+    let wait = || {
+        let session = lifetime::session()?;
+        let _inside = Inside::enter();
+        step(session);
+        before(session);
+        Some(session)
+    };
+    let mut failed = None;
+    let code = around(None, wait, forward, |session, code| {
+        failed = session;
+        code
+    });
+    // The program's error handler may throw.
+    failed.map_or(code, |session| with_errors(session, code))
+}
+
+/// Goes on with all of ours that are under way.
+fn step(session: &Session) {
+    go_on(Driver::Program);
+    complete(session);
+}
+
+/// Goes on with ours until `done`, or until nothing of ours is open: then the host's call waits.
+fn wait_until(session: &Session, mut done: impl FnMut() -> bool) {
+    while let Some(queue) = any_active() {
+        let mut wait = queue.team().driver_wait();
+        loop {
+            if done() {
+                return;
+            }
+            wait.idle();
+            step(session);
+            if queue.is_idle() {
+                break;
+            }
+        }
+    }
+    // What the helper has ended meanwhile.
+    complete(session);
+}
+
+/// The `index`-th request from `first` on.
+///
+/// # Safety
+/// The program has one there.
+unsafe fn request_at(session: &Session, first: *const c_void, index: usize) -> Request {
+    let host = session.host();
+    let size = match host.kind() {
+        AbiKind::Mpich => size_of::<c_int>(),
+        AbiKind::OpenMpi | AbiKind::Standard => size_of::<usize>(),
+    };
+    // SAFETY: the caller's contract.
+    Request(unsafe { host.handle_at(first.wrapping_byte_add(index * size)) })
+}
+
+/// # Safety
+/// As [`request_at`].
+unsafe fn is_none(session: &Session, first: *const c_void, index: usize) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { request_at(session, first, index) == session.host().predefined().request_null }
+}
+
+/// Whether the host says so, or will complain of it.
+///
+/// # Safety
+/// As [`request_at`].
+unsafe fn is_complete(session: &Session, first: *const c_void, index: usize) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let request = request_at(session, first, index);
+        session.host().is_complete(request).unwrap_or(true)
+    }
+}
