@@ -24,6 +24,10 @@ use ferrorail_mpi_abi::{Comm, MpiError, Request};
 use libc::{c_int, c_void};
 use std::sync::Arc;
 
+/// How often a call looks whether it has come to its end before it makes a request, where ranks have a core each: peers
+/// that call it at the same time are there as soon, and a request takes longer.
+const FIRST_LOOKS: u32 = 8;
+
 /// What is left to do for a call that was not begun.
 enum Rest {
     /// The communicator's error handler is told, and it returns what that is told.
@@ -156,7 +160,15 @@ fn enter(
         of_fiber.finish(guarded(perform).unwrap_or_else(panicked));
     };
     match Fiber::new(number, run) {
-        Ok(mut fiber) => (!fiber.resume(Driver::Program)).then_some(fiber),
+        Ok(mut fiber) => {
+            let looks = if queue.team().has_cores() {
+                FIRST_LOOKS
+            } else {
+                1
+            };
+            let is_over = (0..looks).any(|_| fiber.resume(Driver::Program));
+            (!is_over).then_some(fiber)
+        }
         Err(run) => {
             // No memory for its stack: it runs on this one, once those before it are over.
             let mut wait = queue.team().driver_wait();
@@ -193,7 +205,6 @@ fn miss(queue: &Arc<Queue>, comm: Comm) {
     let team = queue.team().clone();
     let fiber = enter(queue, &job, move || {
         team.begin_call();
-        team.wait_for_turn();
         team.miss_operation();
         Outcome::Done
     });

@@ -18,6 +18,8 @@ pub(super) struct Turns {
     made: AtomicU64,
     /// How many are over.
     over: AtomicU64,
+    /// How many have come to their operation, but for those that failed before.
+    entered: AtomicU64,
 }
 
 impl Turns {
@@ -29,6 +31,20 @@ impl Turns {
         {
             fiber::suspend();
         }
+    }
+
+    /// As [`Turns::wait`], to begin the operation of the call.
+    #[cold]
+    pub fn enter(&self) {
+        self.wait();
+        if let Some(number) = fiber::number() {
+            self.entered.store(number + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the call of this fiber has come to its operation.
+    pub fn has_entered(&self) -> bool {
+        fiber::number().is_some_and(|number| self.entered.load(Ordering::Relaxed) == number + 1)
     }
 }
 
@@ -65,14 +81,14 @@ impl Team {
         Turn { turns, number }
     }
 
-    /// Leaves the fiber until it is its call's turn.
-    pub fn wait_for_turn(&self) {
-        self.turns.wait();
-    }
-
     /// Whether all ranks are on one (virtual) node.
     pub fn is_on_one_node(&self) -> bool {
         self.map.topology.node_count() == 1
+    }
+
+    /// Whether each rank of every host has a core of its own.
+    pub fn has_cores(&self) -> bool {
+        self.map.has_cores
     }
 
     /// Whether `FERRORAIL_ALGORITHM` leaves the collective called `name` to the host MPI, on all ranks.
@@ -105,5 +121,96 @@ impl DriverWait<'_> {
         let doorbell = (map.node_memory.is_some()).then(|| map.segment().doorbell());
         let poke = &mut || map.context.host.poke();
         self.waiter.idle(doorbell.as_ref(), poke);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Context, NoHost};
+    use ferrorail_base::config::Settings;
+    use ferrorail_base::fiber::{Driver, Fiber};
+    use ferrorail_bootstrap::InProcess;
+    use std::sync::Arc;
+
+    const RANKS: u32 = 3;
+    const CALLS: usize = 5;
+    const BYTES: usize = 3000;
+
+    /// A call of an all-gather in a fiber, whose result comes to `into`.
+    fn start(team: &Arc<Team>, call: usize, into: &mut [u8]) -> Fiber {
+        let (team, number) = (team.clone(), team.next_number());
+        let into = into.as_mut_ptr();
+        let run = move || {
+            let _turn = team.turn(number);
+            let mine = vec![(10 * call) as u8 + team.rank().0 as u8; BYTES];
+            // SAFETY: the result has room, and lives until the fiber is done.
+            let outcome = unsafe { team.allgather(Some(mine.as_ptr()), into, BYTES) };
+            outcome.expect("all call it");
+        };
+        Fiber::new(number, run).unwrap_or_else(|_| panic!("no stack"))
+    }
+
+    fn run(team: Team) {
+        let team = Arc::new(team);
+        let mut results = vec![vec![0; BYTES * RANKS as usize]; CALLS];
+        let calls = results.iter_mut().enumerate();
+        let mut fibers: Vec<_> = calls.map(|(call, into)| start(&team, call, into)).collect();
+        let mut wait = team.driver_wait();
+        // Those behind are tried first, and wait for those before.
+        while !fibers.is_empty() {
+            for index in (0..fibers.len()).rev() {
+                if fibers[index].resume(Driver::Program) {
+                    fibers.remove(index);
+                }
+            }
+            wait.idle();
+        }
+        for (call, result) in results.iter().enumerate() {
+            let expected = |at: usize| (10 * call + at / BYTES) as u8;
+            assert!((0..result.len()).all(|at| result[at] == expected(at)));
+        }
+        team.free();
+    }
+
+    #[test]
+    fn calls_in_fibers_take_turns() {
+        let context = Context::new(Settings::default(), Box::new(NoHost));
+        std::thread::scope(|scope| {
+            for oob in InProcess::world(RANKS) {
+                let context = &context;
+                scope.spawn(move || {
+                    let team = Team::create(context, context.settings(), Box::new(oob));
+                    let mut team = team.expect("a team");
+                    team.run_in_fibers();
+                    assert!(team.is_on_one_node() && !team.is_forced_to_host("allgather"));
+                    run(team);
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_call_that_fails_at_once_ends_in_its_turn() {
+        let turns = Arc::new(Turns {
+            are_taken: true,
+            ..Turns::default()
+        });
+        let fiber = |number, waits: u32| {
+            let turns = turns.clone();
+            let run = move || {
+                let _turn = Turn {
+                    turns: &turns,
+                    number,
+                };
+                (0..waits).for_each(|_| assert!(fiber::suspend()));
+            };
+            Fiber::new(number, run).unwrap_or_else(|_| panic!("no stack"))
+        };
+        let (mut first, mut second) = (fiber(0, 1), fiber(1, 0));
+        let go_on = |fiber: &mut Fiber| fiber.resume(Driver::Program);
+        assert!(!go_on(&mut second) && !go_on(&mut first) && !go_on(&mut second));
+        assert!(go_on(&mut first) && go_on(&mut second));
+        assert_eq!(turns.over.load(Ordering::Relaxed), 2);
     }
 }

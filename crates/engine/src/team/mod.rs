@@ -113,8 +113,12 @@ impl Team {
         self.calls.store(self.call_number() + 1, Ordering::Relaxed);
     }
 
-    /// The number of the last operation, which a call may not have reached; `None` while another thread is in one.
+    /// The number of the last operation, which a call may not have reached; `None` while another thread is in one. In a
+    /// fiber, what changes when its call comes to its operation.
     pub fn operation(&self) -> Option<u64> {
+        if self.turns.are_taken {
+            return Some(self.turns.has_entered().into());
+        }
         Some(self.state.take()?.sequence.op())
     }
 
@@ -122,6 +126,9 @@ impl Team {
     /// same: from where all find each other on the host goes on.
     #[cold]
     pub fn miss_operation(&self) {
+        if self.turns.are_taken {
+            self.turns.wait();
+        }
         if let Some(mut state) = self.state.take().map(InUse)
             && matches!(state.life, Life::InUse)
             && self.size() > 1
@@ -172,7 +179,7 @@ impl Team {
     #[inline(always)]
     pub(crate) fn enter(&self) -> Result<InUse<'_>, EngineError> {
         if self.turns.are_taken {
-            self.turns.wait();
+            self.turns.enter();
         }
         match self.state.take() {
             Some(state) if matches!(state.life, Life::InUse) => Ok(InUse(state)),

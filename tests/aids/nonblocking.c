@@ -1,0 +1,148 @@
+/* Turns the blocking collectives of a program, into which it is linked or preloaded before ferrorail, into non-blocking ones
+ * that are awaited at once, by one of the calls that there are for this. A communicator's first collective is preceded by an
+ * MPI_Ibarrier and an MPI_Barrier, after which ferrorail takes non-blocking ones. Rank 0 of the world prints
+ * `non-blocking: N calls` at the end. Operations of the program stay blocking: the hosts, which ferrorail leaves them to, crash
+ * in them (Open MPI 4.1) or compute something else (MPICH 4.0). */
+#include <mpi.h>
+#include <stdio.h>
+
+static long nonblocking_calls;
+
+/* Which way of waiting comes next; ranks need not agree. */
+static unsigned nonblocking_ways;
+
+static int await(MPI_Request *request)
+{
+    int code = MPI_SUCCESS, done = 0, index;
+    MPI_Request pair[2] = {MPI_REQUEST_NULL, *request};
+    MPI_Status statuses[2];
+    switch (nonblocking_ways++ % 9) {
+    case 0:
+        return MPI_Wait(request, MPI_STATUS_IGNORE);
+    case 1:
+        return MPI_Waitall(1, request, statuses);
+    case 2:
+        return MPI_Waitany(2, pair, &index, statuses);
+    case 3:
+        return MPI_Waitsome(2, pair, &done, (int[2]){0}, statuses);
+    case 4:
+        while (code == MPI_SUCCESS && !done)
+            code = MPI_Test(request, &done, statuses);
+        return code;
+    case 5:
+        while (code == MPI_SUCCESS && !done)
+            code = MPI_Testall(2, pair, &done, MPI_STATUSES_IGNORE);
+        return code;
+    case 6:
+        while (code == MPI_SUCCESS && !done)
+            code = MPI_Testany(2, pair, &index, &done, statuses);
+        return code;
+    case 7:
+        while (code == MPI_SUCCESS && !done)
+            code = MPI_Testsome(2, pair, &done, (int[2]){0}, statuses);
+        return code;
+    default:
+        while (code == MPI_SUCCESS && !done)
+            code = MPI_Request_get_status(*request, &done, statuses);
+        return code == MPI_SUCCESS ? MPI_Wait(request, MPI_STATUS_IGNORE) : code;
+    }
+}
+
+/* Has ferrorail prepare for non-blocking collectives on `comm`, if it is new. */
+static void prepare(MPI_Comm comm)
+{
+    static int key = MPI_KEYVAL_INVALID;
+    int known, inter;
+    void *value;
+    MPI_Request request;
+    if (comm == MPI_COMM_NULL)
+        return;
+    if (key == MPI_KEYVAL_INVALID)
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+    MPI_Comm_get_attr(comm, key, &value, &known);
+    MPI_Comm_test_inter(comm, &inter);
+    if (known || inter)
+        return;
+    MPI_Comm_set_attr(comm, key, &key);
+    PMPI_Barrier(comm);
+    MPI_Ibarrier(comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    PMPI_Barrier(comm);
+}
+
+static int is_predefined(MPI_Op op)
+{
+    const MPI_Op all[] = {MPI_MAX, MPI_MIN, MPI_SUM, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR, MPI_BOR, MPI_LXOR, MPI_BXOR,
+                          MPI_MINLOC, MPI_MAXLOC};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (op == all[i])
+            return 1;
+    return 0;
+}
+
+#define TURN(name, parameters, comm, ...) \
+    int MPI_##name parameters \
+    { \
+        MPI_Request request = MPI_REQUEST_NULL; \
+        prepare(comm); \
+        nonblocking_calls++; \
+        int code = MPI_I##__VA_ARGS__; \
+        return code == MPI_SUCCESS ? await(&request) : code; \
+    }
+
+#define TURN_REDUCTION(name, small, parameters, ...) \
+    int MPI_##name parameters \
+    { \
+        MPI_Request request = MPI_REQUEST_NULL; \
+        prepare(c); \
+        if (!is_predefined(o)) \
+            return PMPI_##name(__VA_ARGS__); \
+        nonblocking_calls++; \
+        int code = MPI_I##small(__VA_ARGS__, &request); \
+        return code == MPI_SUCCESS ? await(&request) : code; \
+    }
+
+#define DATA const void *s, int sc, MPI_Datatype st, void *r, int rc, MPI_Datatype rt
+#define REDUCED const void *s, void *r, int n, MPI_Datatype t, MPI_Op o
+
+TURN(Barrier, (MPI_Comm c), c, barrier(c, &request))
+TURN(Bcast, (void *b, int n, MPI_Datatype t, int root, MPI_Comm c), c, bcast(b, n, t, root, c, &request))
+TURN(Gather, (DATA, int root, MPI_Comm c), c, gather(s, sc, st, r, rc, rt, root, c, &request))
+TURN(Scatter, (DATA, int root, MPI_Comm c), c, scatter(s, sc, st, r, rc, rt, root, c, &request))
+TURN(Allgather, (DATA, MPI_Comm c), c, allgather(s, sc, st, r, rc, rt, c, &request))
+TURN(Alltoall, (DATA, MPI_Comm c), c, alltoall(s, sc, st, r, rc, rt, c, &request))
+TURN(Gatherv,
+     (const void *s, int sc, MPI_Datatype st, void *r, const int *rc, const int *d, MPI_Datatype rt,
+      int root, MPI_Comm c),
+     c, gatherv(s, sc, st, r, rc, d, rt, root, c, &request))
+TURN(Scatterv,
+     (const void *s, const int *sc, const int *d, MPI_Datatype st, void *r, int rc, MPI_Datatype rt,
+      int root, MPI_Comm c),
+     c, scatterv(s, sc, d, st, r, rc, rt, root, c, &request))
+TURN(Allgatherv,
+     (const void *s, int sc, MPI_Datatype st, void *r, const int *rc, const int *d, MPI_Datatype rt,
+      MPI_Comm c),
+     c, allgatherv(s, sc, st, r, rc, d, rt, c, &request))
+TURN(Alltoallv,
+     (const void *s, const int *sc, const int *sd, MPI_Datatype st, void *r, const int *rc,
+      const int *rd, MPI_Datatype rt, MPI_Comm c),
+     c, alltoallv(s, sc, sd, st, r, rc, rd, rt, c, &request))
+TURN_REDUCTION(Allreduce, allreduce, (REDUCED, MPI_Comm c), s, r, n, t, o, c)
+TURN_REDUCTION(Reduce, reduce, (REDUCED, int root, MPI_Comm c), s, r, n, t, o, root, c)
+TURN_REDUCTION(Scan, scan, (REDUCED, MPI_Comm c), s, r, n, t, o, c)
+TURN_REDUCTION(Exscan, exscan, (REDUCED, MPI_Comm c), s, r, n, t, o, c)
+TURN_REDUCTION(Reduce_scatter, reduce_scatter,
+               (const void *s, void *r, const int *n, MPI_Datatype t, MPI_Op o, MPI_Comm c), s, r, n, t, o, c)
+TURN_REDUCTION(Reduce_scatter_block, reduce_scatter_block, (REDUCED, MPI_Comm c), s, r, n, t, o, c)
+
+int MPI_Finalize(void)
+{
+    int rank;
+    long all = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Reduce(&nonblocking_calls, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("non-blocking: %ld calls\n", all);
+    fflush(stdout);
+    return PMPI_Finalize();
+}
