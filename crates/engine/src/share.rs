@@ -39,7 +39,7 @@ impl ShareRow {
         let share = 100.0 * self.taken as f64 / self.all as f64;
         let _ = writeln!(
             text,
-            "  taken {} of {} blocking collective calls ({share:.1} %)",
+            "  taken {} of {} collective calls ({share:.1} %)",
             self.taken, self.all
         );
     }

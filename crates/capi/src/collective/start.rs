@@ -18,7 +18,7 @@ use crate::reason;
 use crate::session::Session;
 use crate::team_cache;
 use crate::thread::{Inside, with_local};
-use ferrorail_base::fiber::{Driver, Fiber};
+use ferrorail_base::fiber::{self, Driver, Fiber};
 use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::{Comm, MpiError, Request};
 use libc::{c_int, c_void};
@@ -40,7 +40,8 @@ enum Rest {
     Ended(Arc<Job>),
 }
 
-/// Begins the call, whose request is to be at `request`, or `forward`s it and says so in the statistics.
+/// Begins the call, whose request is to be at `request`, or `forward`s it and says so in the statistics. `of_host` is the
+/// host's call with another place for the request.
 ///
 /// # Safety
 /// The arguments obey the standard, or are wrong in ways the host MPI itself would notice; buffers are the program's until
@@ -49,6 +50,7 @@ pub unsafe fn start<C: Collective>(
     args: &Args,
     request: *mut c_void,
     forward: &impl Fn() -> c_int,
+    of_host: impl Fn(*mut c_void) -> c_int + 'static,
 ) -> c_int {
     let outcome = guarded(|| {
         let session = lifetime::session()?;
@@ -56,7 +58,9 @@ pub unsafe fn start<C: Collective>(
             return None;
         }
         // SAFETY: the caller's contract.
-        Some((session, unsafe { begin::<C>(session, args, request) }))
+        Some((session, unsafe {
+            begin::<C>(session, args, request, of_host)
+        }))
     });
     let (session, rest) = match outcome {
         None => return after_panic(Some(args.comm)),
@@ -91,6 +95,7 @@ unsafe fn begin<C: Collective>(
     session: &'static Session,
     args: &Args,
     request: *mut c_void,
+    of_host: impl Fn(*mut c_void) -> c_int + 'static,
 ) -> Result<(), Rest> {
     let _inside = Inside::enter();
     let comm = session.host().comm(args.comm);
@@ -119,22 +124,27 @@ unsafe fn begin<C: Collective>(
     let (team, of_call) = (queue.team().clone(), *args);
     let perform = move || {
         // SAFETY: the caller's contract.
-        outcome(
-            unsafe { on_team::<C>(session, &team, &of_call, &checked) },
-            &team,
-        )
+        match unsafe { on_team::<C>(session, &team, &of_call, &checked) } {
+            Ok(()) => Outcome::Done,
+            Err((Refusal::Left(reason), _)) => {
+                let call = (C::NONBLOCKING_NAME, of_call.comm);
+                by_the_host(session, call, reason, of_host)
+            }
+            Err((refusal, took_part)) => failure(&team, refusal, took_part),
+        }
     };
     let fiber = enter(&queue, &job, perform);
     // SAFETY: the program's argument.
     let keep = |made: Request| unsafe { session.host().write_handle(request, made.0) };
     match job.outcome() {
         None => {
-            let made = job.open_request(session).map_err(failed)?;
-            keep(made);
+            let made = job.open_request(session);
+            // Others need it also where the program gets no request.
             if let Some(fiber) = fiber {
                 queue.push(job, fiber);
                 helper::wake();
             }
+            keep(made.map_err(failed)?);
             Ok(())
         }
         Some(Outcome::Done) => {
@@ -161,10 +171,9 @@ fn enter(
     };
     match Fiber::new(number, run) {
         Ok(mut fiber) => {
-            let looks = if queue.team().has_cores() {
-                FIRST_LOOKS
-            } else {
-                1
+            let looks = match queue.team().has_cores() {
+                true => FIRST_LOOKS,
+                false => 1,
             };
             let is_over = (0..looks).any(|_| fiber.resume(Driver::Program));
             (!is_over).then_some(fiber)
@@ -181,21 +190,41 @@ fn enter(
     }
 }
 
-/// What becomes of a job.
-fn outcome(result: Result<(), (Refusal, bool)>, team: &Team) -> Outcome {
-    let unusable = |reason: &str| EngineError::Unusable(reason.to_owned());
-    match result {
-        Ok(()) => Outcome::Done,
-        Err((Refusal::Error(error), _)) => Outcome::Failed(error),
-        // Too late for the host: others of its collectives on the communicator may have come between.
-        Err((Refusal::Left(reason), _)) => Outcome::Failed(Box::new(unusable(reason).into())),
-        Err((Refusal::Invalid, true)) => {
-            Outcome::Failed(Box::new(CallError::Wrong(Wrong::Arguments)))
-        }
-        Err((Refusal::Invalid, false)) => {
+/// How a job ends that does not run for a `refusal` of its own.
+fn failure(team: &Team, refusal: Refusal, took_part: bool) -> Outcome {
+    match refusal {
+        Refusal::Error(error) => Outcome::Failed(error),
+        _ if took_part => Outcome::Failed(Box::new(CallError::Wrong(Wrong::Arguments))),
+        _ => {
             team.miss_operation();
             Outcome::Invalid
         }
+    }
+}
+
+/// Has the host run a call that all ranks leave to it, as they find in their turn: after an error.
+fn by_the_host(
+    session: &Session,
+    call: (&'static str, usize),
+    reason: &'static str,
+    of_host: impl Fn(*mut c_void) -> c_int,
+) -> Outcome {
+    let host = session.host();
+    let mut request = host.predefined().request_null;
+    fiber::leave_to_program();
+    let start = || of_host((&raw mut request).cast());
+    let code = forwarded(session, call, reason, 0, start);
+    let mut complete = host.check(call.0, code).map(|()| false);
+    loop {
+        match complete {
+            Ok(true) => return Outcome::Done,
+            Ok(false) => {}
+            Err(error) => return Outcome::Failed(Box::new(error.into())),
+        }
+        fiber::suspend();
+        fiber::leave_to_program();
+        // SAFETY: the request that was made just now.
+        complete = unsafe { host.test(&mut request) };
     }
 }
 

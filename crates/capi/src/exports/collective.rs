@@ -7,7 +7,7 @@ use crate::collective::{
     Collective, Exscan, Gather, Gatherv, Reduce, ReduceScatter, ReduceScatterBlock, Scan, Scatter,
     Scatterv, Table,
 };
-use crate::next::MISSING;
+use crate::next::{MISSING, call_next};
 use libc::{c_int, c_void};
 use std::ptr;
 
@@ -37,8 +37,11 @@ export!(MPI_Barrier(comm: usize), else MISSING, |forward| {
 
 export!(MPI_Ibarrier(comm: usize, request: *mut c_void), else MISSING, |forward| {
     let args = Args { comm, ..Args::NONE };
+    let of_host = move |request: *mut c_void| {
+        call_next!(NEXT, (comm => usize, request => *mut c_void) -> c_int, else MISSING)
+    };
     // SAFETY: the program called the function with these arguments.
-    unsafe { collective::start::<Barrier>(&args, request, &forward) }
+    unsafe { collective::start::<Barrier>(&args, request, &forward, of_host) }
 });
 
 /// Defines functions with the same arguments: which collectives they are, with their non-blocking forms, and what the
@@ -61,15 +64,20 @@ macro_rules! entries {
 
 /// Defines the non-blocking forms, which have a request as well.
 macro_rules! nonblocking {
-    ($($kind:ident $name:ident $large:ident ($($arguments:tt)*) $args:expr;)*) => {
+    ($($kind:ident $name:ident $large:ident ($($arg:ident: $ty:ty),*) $args:expr;)*) => {
         mod nonblocking {
             use super::*;
             export_both! { $(
-                $name $large ($($arguments)*, request: *mut c_void),
+                $name $large ($($arg: $ty,)* request: *mut c_void),
                 peers::<$kind>(&$args), Handler::Started($args.comm), |forward| {
                     let args: Args = $args;
+                    let of_host = move |request: *mut c_void| {
+                        call_next!(
+                            NEXT, ($($arg => $ty,)* request => *mut c_void) -> c_int, else MISSING
+                        )
+                    };
                     // SAFETY: the program called the function with these arguments.
-                    unsafe { collective::start::<$kind>(&args, request, &forward) }
+                    unsafe { collective::start::<$kind>(&args, request, &forward, of_host) }
                 };
             )* }
         }

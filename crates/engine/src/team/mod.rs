@@ -140,6 +140,10 @@ impl Team {
     /// The number of the last call.
     #[inline]
     fn call_number(&self) -> u64 {
+        if self.turns.are_taken {
+            // Later ones may have been made.
+            return Turns::of_this_fiber().map_or(0, |number| number + 1);
+        }
         self.calls.load(Ordering::Relaxed)
     }
 

@@ -86,6 +86,22 @@ impl Host {
         self.check("MPI_Grequest_complete", code)
     }
 
+    /// Whether `request` was complete, which is then gone; drives the library's progress.
+    ///
+    /// # Errors
+    /// The library's.
+    ///
+    /// # Safety
+    /// A request of the caller's.
+    pub unsafe fn test(&self, request: &mut Request) -> Result<bool, MpiError> {
+        let ignored = self.constants().status_ignore as *mut c_void;
+        // SAFETY: the caller's contract.
+        let complete = self.answer("MPI_Test", 0, |flag| unsafe {
+            (self.functions.test)(request, flag, ignored)
+        })?;
+        Ok(complete != 0)
+    }
+
     /// Whether `request` is complete, or none; drives the library's progress and frees nothing.
     ///
     /// # Errors
