@@ -38,6 +38,8 @@ static STACKS: Mutex<Vec<DefaultStack>> = Mutex::new(Vec::new());
 pub enum Driver {
     /// One of the program, in a call of MPI: it may call the host MPI.
     Program,
+    /// The same, in a call that waits: it has nothing else to do.
+    Waiting,
     /// One of ferrorail's own, which may not.
     Helper,
 }
@@ -87,6 +89,13 @@ pub fn number() -> Option<u64> {
     let place = current();
     // SAFETY: as in `suspend`.
     (!place.is_null()).then(|| unsafe { &*place }.number)
+}
+
+/// Whether this is a fiber whose driver has nothing else to do.
+pub fn is_awaited() -> bool {
+    let place = current();
+    // SAFETY: as in `suspend`.
+    !place.is_null() && unsafe { &*place }.driver.get() == Driver::Waiting
 }
 
 /// In a fiber, waits until a thread of the program drives it, which may call the host MPI; nothing elsewhere.

@@ -148,7 +148,8 @@ unsafe fn begin<C: Collective>(
             Ok(())
         }
         Some(Outcome::Done) => {
-            keep(session.host().completed_request().map_err(failed)?);
+            let made = session.host().completed_request(session.self_comm);
+            keep(made.map_err(failed)?);
             Ok(())
         }
         Some(Outcome::Invalid) => Err(Rest::Forward(invalid(session, args.root, comm), 0)),

@@ -128,7 +128,7 @@ pub fn go_on(driver: Driver) {
     if under_way() == 0 {
         return;
     }
-    if driver == Driver::Program {
+    if driver != Driver::Helper {
         PROGRAM_STEPS.fetch_add(1, Ordering::Relaxed);
     }
     let mut has_ended = false;

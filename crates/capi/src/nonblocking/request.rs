@@ -6,6 +6,7 @@ use crate::session::Session;
 use ferrorail_base::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
 use ferrorail_mpi_abi::{Comm, MpiError, Request};
 use libc::c_int;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 /// A collective under way.
@@ -30,8 +31,9 @@ pub enum Outcome {
     Failed(Box<CallError>),
 }
 
-/// Requests that are not complete with the host.
-static OPEN: AtomicUsize = AtomicUsize::new(0);
+/// Requests that are not complete with the host, by handle.
+static OPEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+static OPEN_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Jobs that are over, whose requests are to be completed by a thread of the program.
 static OVER: Mutex<Vec<Arc<Job>>> = Mutex::new(Vec::new());
@@ -97,10 +99,11 @@ impl Job {
                 HAS_FAILED.store(true, Ordering::Release);
             }
         };
-        let request = session.host().start_request(Some(Box::new(on_free)))?;
+        let request = session.host().start_request(Box::new(on_free))?;
         let first = self.request.set(request).is_ok();
         debug_assert!(first, "a job has one request");
-        OPEN.fetch_add(1, Ordering::Relaxed);
+        OPEN.lock().insert(request.0);
+        OPEN_COUNT.fetch_add(1, Ordering::Relaxed);
         Ok(request)
     }
 
@@ -114,7 +117,12 @@ impl Job {
 /// Whether some request is not complete with the host.
 #[inline]
 pub fn any_open() -> bool {
-    OPEN.load(Ordering::Relaxed) != 0
+    OPEN_COUNT.load(Ordering::Relaxed) != 0
+}
+
+/// Whether this request is one, of which the host needs not be asked: that may yield the core.
+pub fn is_open(request: Request) -> bool {
+    OPEN.lock().contains(&request.0)
 }
 
 /// Completes the requests of jobs that are over. By a thread of the program, as it calls the host.
@@ -128,10 +136,11 @@ pub fn complete(session: &Session) {
         let Some(&request) = job.request.get() else {
             continue;
         };
+        OPEN.lock().remove(&request.0);
         if let Err(error) = session.host().complete_request(request) {
             tracing::error!("{}: {error}", job.name);
         }
-        OPEN.fetch_sub(1, Ordering::Relaxed);
+        OPEN_COUNT.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

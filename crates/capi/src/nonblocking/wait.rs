@@ -2,7 +2,7 @@
 //! way, they go on here, and who waits does so for these as well as for what the host has.
 
 use super::queue::{any_active, go_on};
-use super::request::{any_open, complete, with_errors};
+use super::request::{any_open, complete, is_open, with_errors};
 use crate::lifetime;
 use crate::panic_guard::around;
 use crate::session::Session;
@@ -16,7 +16,7 @@ use libc::{c_int, c_void};
 pub fn test(forward: impl FnOnce() -> c_int) -> c_int {
     match any_open() {
         false => forward(),
-        true => waited_for(|_| {}, forward),
+        true => waited_for(Driver::Program, |_| {}, forward),
     }
 }
 
@@ -45,7 +45,7 @@ pub unsafe fn all(count: c_int, first: *const c_void, forward: impl FnOnce() -> 
             wait_until(session, || unsafe { is_complete(session, first, index) });
         }
     };
-    waited_for(before, forward)
+    waited_for(Driver::Waiting, before, forward)
 }
 
 /// As [`all`], until any of them is complete.
@@ -68,16 +68,20 @@ pub unsafe fn any(count: c_int, first: *const c_void, forward: impl FnOnce() -> 
             open.is_empty() || open.iter().any(complete)
         });
     };
-    waited_for(before, forward)
+    waited_for(Driver::Waiting, before, forward)
 }
 
 /// Goes on with ours, does `before` and then the host's call, and reports what failed.
 #[cold]
-fn waited_for(before: impl FnOnce(&Session), forward: impl FnOnce() -> c_int) -> c_int {
+fn waited_for(
+    driver: Driver,
+    before: impl FnOnce(&Session),
+    forward: impl FnOnce() -> c_int,
+) -> c_int {
     let wait = || {
         let session = lifetime::session()?;
         let _inside = Inside::enter();
-        step(session);
+        step(session, driver);
         before(session);
         Some(session)
     };
@@ -91,8 +95,8 @@ fn waited_for(before: impl FnOnce(&Session), forward: impl FnOnce() -> c_int) ->
 }
 
 /// Goes on with all of ours that are under way.
-fn step(session: &Session) {
-    go_on(Driver::Program);
+fn step(session: &Session, driver: Driver) {
+    go_on(driver);
     complete(session);
 }
 
@@ -105,7 +109,7 @@ fn wait_until(session: &Session, mut done: impl FnMut() -> bool) {
                 return;
             }
             wait.idle();
-            step(session);
+            step(session, Driver::Waiting);
             if queue.is_idle() {
                 break;
             }
@@ -144,6 +148,6 @@ unsafe fn is_complete(session: &Session, first: *const c_void, index: usize) -> 
     // SAFETY: the caller's contract.
     unsafe {
         let request = request_at(session, first, index);
-        session.host().is_complete(request).unwrap_or(true)
+        !is_open(request) && session.host().is_complete(request).unwrap_or(true)
     }
 }

@@ -272,7 +272,7 @@ pub unsafe fn requested(
         entry.onesided().settled_here(target)?;
     }
     let _inside = Inside::enter();
-    let Request(made) = session.host().completed_request()?;
+    let Request(made) = session.host().completed_request(session.self_comm)?;
     // SAFETY: the caller's contract.
     unsafe { session.host().write_handle(request, made) };
     Ok(())

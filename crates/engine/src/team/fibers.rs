@@ -100,9 +100,10 @@ impl Team {
     /// Whether `FERRORAIL_ALGORITHM` leaves the collective called `name` to the host MPI, on all ranks.
     pub fn is_forced_to_host(&self, name: &str) -> bool {
         let forced = self.map.settings.algorithm.get(name);
-        let offered = OFFERED.iter().find(|offered| offered.name() == name);
-        let named = forced.zip(offered).map(|(text, &of)| named(of, text));
-        named.is_some_and(|named| named == Ok(Named::Host))
+        forced.is_some_and(|text| {
+            let mut offered = OFFERED.iter().filter(|offered| offered.name() == name);
+            offered.any(|&offered| named(offered, text) == Ok(Named::Host))
+        })
     }
 
     /// A wait for calls of this team that the caller drives.

@@ -72,7 +72,6 @@ impl WaitPolicy {
     pub fn suspending(self) -> Self {
         Self {
             spin: 0,
-            spin_idle: 0,
             spin_crowded: 0,
             suspends: true,
             ..self

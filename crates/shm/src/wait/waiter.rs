@@ -101,7 +101,8 @@ impl Waiter {
     #[inline]
     pub fn spin_idle(&self, is_idle: impl FnOnce() -> bool, arrived: impl Fn() -> bool) -> bool {
         let spins = self.policy.spin_idle;
-        spins != 0 && is_idle() && poll(spins, arrived)
+        let waits = !self.policy.suspends || fiber::is_awaited();
+        spins != 0 && waits && is_idle() && poll(spins, arrived)
     }
 
     /// As [`Waiter::idle`] without a doorbell, where the caller has its own way to nap. It is told for how long,

@@ -1,7 +1,7 @@
 //! Requests for operations that are not the library's own.
 
 use super::{Host, MpiError};
-use crate::Request;
+use crate::{Comm, Request};
 use libc::{c_int, c_void};
 use std::ptr;
 
@@ -9,7 +9,7 @@ use std::ptr;
 struct Kept {
     host: &'static Host,
     /// Called when the program has no more use for the request.
-    on_free: Option<Box<dyn FnOnce() + Send>>,
+    on_free: Box<dyn FnOnce() + Send>,
 }
 
 /// Says what an operation that moved nothing of the library's did.
@@ -28,9 +28,7 @@ unsafe extern "C" fn describe(extra: *mut c_void, status: *mut c_void) -> c_int 
 unsafe extern "C" fn free(extra: *mut c_void) -> c_int {
     // SAFETY: leaked when the request was made; the library calls this once.
     let kept = unsafe { Box::from_raw(extra.cast::<Kept>()) };
-    if let Some(on_free) = kept.on_free {
-        on_free();
-    }
+    (kept.on_free)();
     0
 }
 
@@ -39,25 +37,29 @@ unsafe extern "C" fn cancel(_extra: *mut c_void, _complete: c_int) -> c_int {
 }
 
 impl Host {
-    /// A request whose operation is complete already (`MPI_Grequest_start`; MPI 4.1, section 13.2).
-    /// The library's calls that test, await and free requests take it.
+    /// A request whose operation is complete already: of a message to nobody on `comm` (MPI 4.1, section 3.10), for which
+    /// libraries have one at hand. Their calls that test, await and free requests take it.
     ///
     /// # Errors
     /// The library's.
-    pub fn completed_request(&'static self) -> Result<Request, MpiError> {
-        let request = self.start_request(None)?;
-        self.complete_request(request)?;
-        Ok(request)
+    pub fn completed_request(&self, comm: Comm) -> Result<Request, MpiError> {
+        let (byte, nobody) = (self.predefined.byte, self.constants().proc_null);
+        let nothing = ptr::null();
+        // SAFETY: no byte is sent; `request` is as large as any handle.
+        self.answer("MPI_Isend", Request(0), |request| unsafe {
+            let request = ptr::from_mut(request).cast();
+            (self.functions.isend)(nothing, 0, byte, nobody, 0, comm, request)
+        })
     }
 
-    /// A request that is complete after [`Host::complete_request`]. The library calls `on_free`, which must not panic, in
-    /// the program's call that frees it.
+    /// A request that is complete after [`Host::complete_request`] (`MPI_Grequest_start`; MPI 4.1, section 13.2). The library
+    /// calls `on_free`, which must not panic, in the program's call that frees it.
     ///
     /// # Errors
     /// The library's.
     pub fn start_request(
         &'static self,
-        on_free: Option<Box<dyn FnOnce() + Send>>,
+        on_free: Box<dyn FnOnce() + Send>,
     ) -> Result<Request, MpiError> {
         let start = self.functions.grequest_start;
         let kept = Box::new(Kept {
