@@ -6,6 +6,7 @@ use super::operation::Operation;
 use super::variant::{By, Variant};
 use ferrorail_engine::Facts;
 use ferrorail_mpi_abi::Comm;
+use std::ffi::c_int;
 
 /// What is compared beside the host.
 pub struct Contender {
@@ -54,10 +55,14 @@ impl Contender {
         })
     }
 
+    /// Its barrier.
+    pub fn barrier(&self, comm: Comm) -> c_int {
+        let instance = self.instance.as_ref();
+        instance.map_or(0, |instance| instance.barrier(comm))
+    }
+
     /// Its implementation of `operation`, if the library has one.
     pub fn function(&self, operation: &Operation) -> Option<Function> {
-        let address = self.instance.as_ref()?.function(operation)?;
-        // SAFETY: the library has the MPI function of that name there.
-        Some(unsafe { Function::new(operation, address) })
+        self.instance.as_ref()?.function(operation)
     }
 }

@@ -1,6 +1,7 @@
 //! The preload library, opened instead of preloaded, so that its calls and the host's can be
 //! compared in one run.
 
+use super::call::Function;
 use super::operation::Operation;
 use super::variant::{ALGORITHM, Environment, Variant};
 use anyhow::{Context, Result, anyhow};
@@ -106,8 +107,20 @@ impl Instance {
     }
 
     /// Its implementation of `operation`, if it takes that over.
-    pub fn function(&self, operation: &Operation) -> Option<NonNull<c_void>> {
-        self.symbol(&format!("MPI_{}", operation.symbol()))
+    pub fn function(&self, operation: &Operation) -> Option<Function> {
+        let find = |name: &str| self.symbol(&format!("MPI_{name}"));
+        // SAFETY: the library has the MPI functions of these names there.
+        unsafe { Function::new(operation, find) }
+    }
+
+    /// `MPI_Barrier` through the library.
+    pub fn barrier(&self, comm: Comm) -> c_int {
+        let barrier = self.symbol("MPI_Barrier").map(NonNull::as_ptr);
+        type Barrier = unsafe extern "C" fn(Comm) -> c_int;
+        // SAFETY: the standard defines this signature for this name.
+        barrier.map_or(0, |barrier| unsafe {
+            std::mem::transmute::<*mut c_void, Barrier>(barrier)(comm)
+        })
     }
 
     /// Address of its function `name`.

@@ -171,11 +171,9 @@ impl<'a> Bench<'a> {
     /// Makes the first call, at which an instance reads its settings.
     fn begin(&mut self, instance: &Instance, variant: &Variant, pool: &mut Pool) -> Result<()> {
         let operation = self.plan.operations[0];
-        let Some(address) = instance.function(operation) else {
+        let Some(function) = instance.function(operation) else {
             return Ok(());
         };
-        // SAFETY: the library has the MPI function of that name there.
-        let function = unsafe { Function::new(operation, address) };
         let bytes = self.plan.sizes.iter().min().copied().unwrap_or(0);
         let mut cell = self.cell(operation, bytes, pool, Mode::PLAIN);
         self.verify(&mut cell, &mut Side::Mpi(function), &variant.label)
@@ -197,11 +195,10 @@ impl<'a> Bench<'a> {
         contenders: &[Contender],
         pool: &mut Pool,
     ) -> Result<Vec<Row>> {
-        let symbol = format!("PMPI_{}", operation.symbol());
-        let address = self.host.function(&symbol);
-        let address = address.ok_or_else(|| anyhow!("the MPI library has no {symbol}"))?;
-        // SAFETY: the host has the MPI function of that name there.
-        let host = unsafe { Function::new(operation, address) };
+        let find = |name: &str| self.host.function(&format!("PMPI_{name}"));
+        // SAFETY: the host has the MPI functions of these names there.
+        let host = unsafe { Function::new(operation, find) };
+        let host = host.ok_or_else(|| anyhow!("the MPI library has no {}", operation.name))?;
         let contenders: Vec<&Contender> = contenders
             .iter()
             .filter(|contender| contender.is_about(operation))
@@ -256,6 +253,9 @@ impl<'a> Bench<'a> {
                 .map(|one| (one.forwarded(operation), one.multicasts()));
             counts.collect()
         };
+        if operation.is_nonblocking {
+            self.prepare_nonblocking(cell, &mut sides[1..], contenders)?;
+        }
         let before = counts();
         for (index, side) in sides.iter_mut().enumerate() {
             let contender = index.checked_sub(1).map(|index| contenders[index]);
@@ -302,6 +302,22 @@ impl<'a> Bench<'a> {
             });
         }
         Ok(rows)
+    }
+
+    /// Has the library make what it needs for non-blocking calls, which takes a blocking one before and behind one.
+    fn prepare_nonblocking(
+        &mut self,
+        cell: &mut Cell<'_>,
+        sides: &mut [Side<'_, '_>],
+        contenders: &[&Contender],
+    ) -> Result<()> {
+        let comm = self.team.comm;
+        for (side, contender) in sides.iter_mut().zip(contenders) {
+            self.host.check("MPI_Barrier", contender.barrier(comm))?;
+            self.verify(cell, side, &contender.name(cell.operation))?;
+            self.host.check("MPI_Barrier", contender.barrier(comm))?;
+        }
+        Ok(())
     }
 
     /// Of all ranks that are measured.

@@ -62,7 +62,7 @@ const BLOCKS: u32 = 11;
 #[derive(clap::Args)]
 #[command(after_help = rma::help())]
 pub struct Args {
-    /// Collectives to measure, such as allgather, benchmarks of one-sided communication, such as
+    /// Collectives to measure, such as allgather or iallgather, benchmarks of one-sided communication, such as
     /// rma-latency (`rma` is all of those), a figure of a paper, or `apps`: N-BODY and RADIX with and
     /// without ferrorail, in jobs that this command starts
     #[arg(
@@ -225,6 +225,10 @@ fn capitalized(word: &str) -> String {
 fn list() {
     let collectives: Vec<&str> = OPERATIONS.iter().map(|operation| operation.name).collect();
     outln!("collectives     {}", collectives.join(", "));
+    outln!(
+        "{:<15} and their non-blocking forms, awaited at once: iallreduce and so on",
+        ""
+    );
     outln!("{:<15} $ mpirun -n 4 ferrorail bench allgather bcast", "");
     for figure in figures::all() {
         outln!("{:<15} {}", figure.name, figure.line());

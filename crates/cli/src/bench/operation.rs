@@ -3,6 +3,7 @@
 use super::buffers::contents;
 use super::{capitalized, find};
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// Bytes of the elements that reductions add: `MPI_INT`.
 pub const ELEMENT_BYTES: usize = 4;
@@ -63,6 +64,8 @@ enum Outcome {
 pub struct Operation {
     /// As in settings and statistics.
     pub name: &'static str,
+    /// Whether it is the non-blocking form, awaited at once.
+    pub is_nonblocking: bool,
     /// Its arguments.
     pub form: Form,
     send: Extent,
@@ -89,6 +92,7 @@ const fn row(
 ) -> Operation {
     Operation {
         name,
+        is_nonblocking: false,
         form,
         send,
         recv,
@@ -121,13 +125,31 @@ pub const OPERATIONS: &[Operation] = {
     ]
 };
 
+/// Their non-blocking forms: `iallreduce` and so on.
+pub fn nonblocking() -> &'static [Operation] {
+    static ALL: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+        let form = |operation: &Operation| Operation {
+            // Once in the process.
+            name: format!("i{}", operation.name).leak(),
+            is_nonblocking: true,
+            ..*operation
+        };
+        OPERATIONS.iter().map(form).collect()
+    });
+    &ALL
+}
+
 impl Operation {
     /// The operation called `name`.
     ///
     /// # Errors
     /// One line with the nearest name.
     pub fn named(name: &str) -> anyhow::Result<&'static Self> {
-        find("benchmark", name, OPERATIONS, |operation| operation.name)
+        let is_named = |operation: &&Self| operation.name == name;
+        match nonblocking().iter().find(is_named) {
+            Some(operation) => Ok(operation),
+            None => find("benchmark", name, OPERATIONS, |operation| operation.name),
+        }
     }
 
     /// Its C name without `MPI_`.
@@ -269,6 +291,9 @@ mod tests {
     fn names_are_those_of_the_library() {
         for &collective in ferrorail_coll::Collective::ALL {
             assert!(Operation::named(collective.name()).is_ok(), "{collective}");
+            let nonblocking = format!("i{}", collective.name());
+            let operation = Operation::named(&nonblocking).expect("each has one");
+            assert!(operation.is_nonblocking && operation.symbol().starts_with('I'));
         }
         let error = Operation::named("alreduce").unwrap_err().to_string();
         assert_eq!(
