@@ -7,7 +7,7 @@
 #include "random_data.h"
 #include <unistd.h>
 
-enum { MOST = 40, KINDS = 8 };
+enum { MOST = 40, KINDS = 11 };
 
 /* A call under way, with what it is to bring. */
 typedef struct {
@@ -20,7 +20,7 @@ typedef struct {
 static MPI_Comm comms[4];
 static int comm_count;
 static call_t calls[MOST];
-static MPI_Request requests[MOST];
+static MPI_Request requests[MOST + 1], idle; /* never started */
 
 /* Element `at` of what a rank contributes. */
 static int element(long round, int rank, int at)
@@ -65,7 +65,16 @@ static void start(call_t *call, MPI_Request *request)
     case 6:
         MPI_Ibarrier(comm, request);
         break;
-    default: /* every second element, of a type that is gone when it is sent */
+    case 8:
+        MPI_Ireduce(s, r, n, MPI_INT, MPI_SUM, root, comm, request);
+        break;
+    case 9:
+        MPI_Iexscan(s, r, n, MPI_INT, MPI_SUM, comm, request);
+        break;
+    case 10:
+        MPI_Ireduce_scatter_block(s, r, n, MPI_INT, MPI_SUM, comm, request);
+        break;
+    default: /* 7: every second element, of a type that is gone when it is sent */
         MPI_Type_vector(n / 2, 1, 2, MPI_INT, &pair);
         MPI_Type_commit(&pair);
         MPI_Iallgather(s, 1, pair, r, n / 2, MPI_INT, comm, request);
@@ -85,8 +94,16 @@ static long wanted(const call_t *call, int rank, int size, int at)
         return at < n * size ? element(call->round, at / n, at % n) : -1;
     case 2:
     case 5:
-        for (int peer = 0; peer < (call->kind == 2 ? size : rank + 1); peer++)
+    case 8:
+    case 9:
+        for (int peer = 0; peer < (call->kind == 5 ? rank + 1 : call->kind == 9 ? rank : size); peer++)
             sum += element(call->round, peer, at);
+        if ((call->kind == 8 && rank != call->root) || (call->kind == 9 && rank == 0))
+            return -1;
+        return at < n ? sum : -1;
+    case 10:
+        for (int peer = 0; peer < size; peer++)
+            sum += element(call->round, peer, rank * n + at);
         return at < n ? sum : -1;
     case 3:
         return at < n * size && rank == call->root ? element(call->round, at / n, at % n) : -1;
@@ -116,17 +133,18 @@ static void verify(call_t *call, int rank, int size)
 static void await(int count, draw_t *own)
 {
     int left = count, index, done = 0, indices[MOST];
+    requests[count] = idle;
     switch (below(own, 5)) {
     case 0:
         MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
         break;
     case 1:
         for (; left > 0; left--)
-            MPI_Waitany(count, requests, &index, MPI_STATUS_IGNORE);
+            MPI_Waitany(count + 1, requests, &index, MPI_STATUS_IGNORE);
         break;
     case 2:
         for (; left > 0; left -= done)
-            MPI_Waitsome(count, requests, &done, indices, MPI_STATUSES_IGNORE);
+            MPI_Waitsome(count + 1, requests, &done, indices, MPI_STATUSES_IGNORE);
         break;
     case 3:
         for (int i = 0, first = (int)below(own, count); i < count; i++)
@@ -167,6 +185,7 @@ static void work(long what, draw_t *own)
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
+    MPI_Recv_init(NULL, 0, MPI_INT, 0, 6, MPI_COMM_SELF, &idle);
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     long rounds = argc > 2 ? atol(argv[2]) : 60, largest = argc > 3 ? atol(argv[3]) : 60000;
     int rank, size, ranks[4], sizes[4];
@@ -192,11 +211,10 @@ int main(int argc, char **argv)
         for (int i = 0; i < count; i++) {
             long root = below(&shared, 64);
             of[i] = (int)below(&shared, comm_count);
+            long length = below(&shared, 5), most = length == 0 ? 8 : length == 1 ? 400 : length == 2 ? 4000 : largest;
+            int more = (int)below(&shared, most / 4 + 1);
             calls[i] = (call_t){.kind = (int)below(&shared, KINDS), .root = (int)(root % (size > 1 ? size / 2 : 1)),
-                                .count = 2, .comm = comms[of[i]], .round = round * MOST + i};
-            long length = below(&shared, 4);
-            long most = length == 0 ? 8 : length == 1 ? 400 : length == 2 ? 4000 : largest;
-            calls[i].count += (int)below(&shared, most / 4 + 1);
+                                .count = length == 4 ? 0 : 2 + more, .comm = comms[of[i]], .round = round * MOST + i};
             start(&calls[i], &requests[i]);
             work(below(&shared, 40), &own);
         }
@@ -210,5 +228,6 @@ int main(int argc, char **argv)
         for (int i = 1; i < comm_count && !freed; i++)
             MPI_Comm_free(&comms[i]);
     }
+    MPI_Request_free(&idle);
     return finish("nonblocking_many");
 }

@@ -18,7 +18,7 @@
 //! assert!(fiber.resume(Driver::Program));
 //! ```
 
-use crate::sync::Mutex;
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::Cell;
@@ -30,6 +30,11 @@ const STACK_BYTES: usize = 256 << 10;
 
 /// Stacks that are kept for later fibers.
 const STACKS_KEPT: usize = 64;
+
+/// Fibers that have a stack at a time: each takes two of the mappings of which a process has some 65,000.
+const STACKS_MAX: usize = 4096;
+
+static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
 
 static STACKS: Mutex<Vec<DefaultStack>> = Mutex::new(Vec::new());
 
@@ -118,12 +123,16 @@ impl Fiber {
     /// A fiber that will `run`, which must not panic. Its `number` means something to whoever made it.
     ///
     /// # Errors
-    /// If there is no memory for its stack; what was to be run.
+    /// If there is no stack for it, as too many fibers have one or memory is short; what was to be run.
     pub fn new<F: FnOnce() + 'static>(number: u64, run: F) -> Result<Self, F> {
+        if STACKS_USED.load(Ordering::Relaxed) >= STACKS_MAX {
+            return Err(run);
+        }
         let kept = STACKS.lock().pop();
         let Some(stack) = kept.or_else(|| DefaultStack::new(STACK_BYTES).ok()) else {
             return Err(run);
         };
+        STACKS_USED.fetch_add(1, Ordering::Relaxed);
         let coroutine = Coroutine::with_stack(stack, move |yielder, driver| {
             let place = Place {
                 number,
@@ -148,6 +157,8 @@ impl Fiber {
             return false;
         }
         if let Some(done) = self.0.take() {
+            debug_assert!(done.done(), "it has returned");
+            STACKS_USED.fetch_sub(1, Ordering::Relaxed);
             let mut stacks = STACKS.lock();
             if stacks.len() < STACKS_KEPT {
                 stacks.push(done.into_stack());
@@ -155,17 +166,27 @@ impl Fiber {
         }
         true
     }
+}
 
-    /// Never goes on: what it has is not given back, as others may refer to it.
-    pub fn abandon(mut self) {
-        std::mem::forget(self.0.take());
+impl Drop for Fiber {
+    /// What one that is not done has is not given back: to unwind its stack might wait, and others may refer to it.
+    fn drop(&mut self) {
+        if let Some(coroutine) = self.0.take() {
+            match coroutine.started() {
+                true => std::mem::forget(coroutine),
+                false => {
+                    STACKS_USED.fetch_sub(1, Ordering::Relaxed);
+                    drop(coroutine);
+                }
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::{AtomicU32, Ordering};
+    use crate::sync::AtomicU32;
     use std::sync::Arc;
 
     #[test]
@@ -228,10 +249,8 @@ mod tests {
         .unwrap_or_else(|_| panic!("no stack"));
         assert!(!outer.resume(Driver::Program) && !outer.resume(Driver::Program));
         assert!(outer.resume(Driver::Program));
-        Fiber::new(0, || {
-            suspend();
-        })
-        .unwrap_or_else(|_| panic!("no stack"))
-        .abandon();
+        let mut left = Fiber::new(0, || assert!(suspend())).unwrap_or_else(|_| panic!("no stack"));
+        assert!(!left.resume(Driver::Program));
+        drop(left);
     }
 }

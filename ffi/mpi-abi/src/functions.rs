@@ -137,6 +137,8 @@ functions! {
         irecv = "PMPI_Irecv" (Out, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
         test = "PMPI_Test" (*mut Request, Flag, Out) -> c_int;
         testall = "PMPI_Testall" (c_int, Out, Flag, Out) -> c_int;
+        testany = "PMPI_Testany" (c_int, Out, Flag, Flag, Out) -> c_int;
+        testsome = "PMPI_Testsome" (c_int, Out, Flag, Out, Out) -> c_int;
         waitall = "PMPI_Waitall" (c_int, Out, Out) -> c_int;
         cancel = "PMPI_Cancel" (Out) -> c_int;
         request_free = "PMPI_Request_free" (Out) -> c_int;

@@ -11,7 +11,7 @@ use super::{Args, Checked, Collective, Refusal};
 use crate::error::{CallError, Wrong, report};
 use crate::lifetime;
 use crate::nonblocking::helper;
-use crate::nonblocking::queue::Queue;
+use crate::nonblocking::queue::{Call, Queue};
 use crate::nonblocking::request::{Job, Outcome};
 use crate::panic_guard::{after_panic, guarded};
 use crate::reason;
@@ -133,36 +133,35 @@ unsafe fn begin<C: Collective>(
             Err((refusal, took_part)) => failure(&team, refusal, took_part),
         }
     };
-    let fiber = enter(&queue, &job, perform);
+    let call = enter(&queue, &job, perform);
     // SAFETY: the program's argument.
     let keep = |made: Request| unsafe { session.host().write_handle(request, made.0) };
+    // One that knows how it ends may still wait for its turn to do so.
+    if let Some(call) = call {
+        let made = job.open_request(session);
+        // Others need it also where the program gets no request.
+        queue.push(job, call);
+        helper::wake();
+        keep(made.map_err(failed)?);
+        return Ok(());
+    }
     match job.outcome() {
-        None => {
-            let made = job.open_request(session);
-            // Others need it also where the program gets no request.
-            if let Some(fiber) = fiber {
-                queue.push(job, fiber);
-                helper::wake();
-            }
-            keep(made.map_err(failed)?);
-            Ok(())
-        }
-        Some(Outcome::Done) => {
+        Some(Outcome::Invalid) => Err(Rest::Forward(invalid(session, args.root, comm), 0)),
+        Some(Outcome::Failed(_)) => Err(Rest::Ended(job)),
+        Some(Outcome::Done) | None => {
             let made = session.host().completed_request(session.self_comm);
             keep(made.map_err(failed)?);
             Ok(())
         }
-        Some(Outcome::Invalid) => Err(Rest::Forward(invalid(session, args.root, comm), 0)),
-        Some(Outcome::Failed(_)) => Err(Rest::Ended(job)),
     }
 }
 
-/// Begins a job, which goes on to where it waits; the fiber in which it does.
+/// Begins a job, which goes on to where it waits; its call, if it is not over.
 fn enter(
     queue: &Arc<Queue>,
     job: &Arc<Job>,
     perform: impl FnOnce() -> Outcome + 'static,
-) -> Option<Fiber> {
+) -> Option<Call> {
     let (team, of_fiber) = (queue.team().clone(), job.clone());
     let number = team.next_number();
     let run = move || {
@@ -177,17 +176,9 @@ fn enter(
                 false => 1,
             };
             let is_over = (0..looks).any(|_| fiber.resume(Driver::Program));
-            (!is_over).then_some(fiber)
+            (!is_over).then_some(Call::Begun(fiber))
         }
-        Err(run) => {
-            // No memory for its stack: it runs on this one, once those before it are over.
-            let mut wait = queue.team().driver_wait();
-            while !queue.is_idle() {
-                wait.idle();
-            }
-            run();
-            None
-        }
+        Err(run) => Some(Call::later(number, run)),
     }
 }
 
@@ -233,13 +224,13 @@ fn by_the_host(
 fn miss(queue: &Arc<Queue>, comm: Comm) {
     let job = Arc::new(Job::new("a call with invalid arguments", comm));
     let team = queue.team().clone();
-    let fiber = enter(queue, &job, move || {
+    let call = enter(queue, &job, move || {
         team.begin_call();
         team.miss_operation();
         Outcome::Done
     });
-    if let Some(fiber) = fiber {
-        queue.push(job, fiber);
+    if let Some(call) = call {
+        queue.push(job, call);
         helper::wake();
     }
 }

@@ -4,6 +4,7 @@
 use super::export;
 use crate::next::MISSING;
 use crate::nonblocking::wait;
+use ferrorail_mpi_abi::Functions;
 use libc::{c_int, c_void};
 
 type Out = *mut c_void;
@@ -21,15 +22,35 @@ export!(MPI_Waitall(count: c_int, requests: Out, statuses: Out), else MISSING, |
 export!(
     MPI_Waitany(count: c_int, requests: Out, index: Out, status: Out),
     else MISSING,
-    // SAFETY: as above.
-    |forward| unsafe { wait::any(count, requests, forward) }
+    |forward| {
+        let test = |functions: &Functions| {
+            let mut flag = 0;
+            // SAFETY: as above.
+            let code = unsafe {
+                (functions.testany)(count, requests, index.cast(), &raw mut flag, status)
+            };
+            (flag != 0 || code != 0).then_some(code)
+        };
+        // SAFETY: as above.
+        unsafe { wait::any((count, requests), forward, test) }
+    }
 );
 
 export!(
     MPI_Waitsome(count: c_int, requests: Out, done: Out, indices: Out, statuses: Out),
     else MISSING,
-    // SAFETY: as above.
-    |forward| unsafe { wait::any(count, requests, forward) }
+    |forward| {
+        let test = |functions: &Functions| {
+            // SAFETY: as above; the number of those that are complete is the program's to read.
+            let (code, number) = unsafe {
+                let code = (functions.testsome)(count, requests, done.cast(), indices, statuses);
+                (code, *done.cast::<c_int>())
+            };
+            (number != 0 || code != 0).then_some(code)
+        };
+        // SAFETY: as above.
+        unsafe { wait::any((count, requests), forward, test) }
+    }
 );
 
 /// Defines functions that test requests and do not wait.

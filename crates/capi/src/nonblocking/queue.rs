@@ -2,14 +2,58 @@
 
 use super::request::Job;
 use crate::parked::Key;
-use ferrorail_base::fiber::{Driver, Fiber};
+use ferrorail_base::fiber::{self, Driver, Fiber};
 use ferrorail_base::sync::{AtomicU64, AtomicUsize, Claim, Mutex, Ordering};
 use ferrorail_engine::Team;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A collective and where it is.
-type Started = (Arc<Job>, Fiber);
+type Started = (Arc<Job>, Call);
+
+/// A call of a collective.
+pub enum Call {
+    /// It is under way.
+    Begun(Fiber),
+    /// It found no stack for its fiber, and begins in its turn.
+    Later(Later),
+}
+
+/// A call that has not begun.
+pub struct Later {
+    number: u64,
+    run: Box<dyn FnOnce()>,
+}
+
+// SAFETY: as a fiber that has begun, it belongs to one call, which any one thread may go on with.
+unsafe impl Send for Later {}
+
+impl Call {
+    /// The call of this number, which is yet to `run`.
+    pub fn later(number: u64, run: impl FnOnce() + 'static) -> Self {
+        let run = move || {
+            // What depends on arguments may ask the host.
+            fiber::leave_to_program();
+            run();
+        };
+        Self::Later(Later {
+            number,
+            run: Box::new(run),
+        })
+    }
+
+    /// Goes on with it until it waits; nothing if it is over.
+    fn go_on(self, driver: Driver) -> Option<Self> {
+        let mut fiber = match self {
+            Self::Begun(fiber) => fiber,
+            Self::Later(Later { number, run }) => match Fiber::new(number, run) {
+                Ok(fiber) => fiber,
+                Err(run) => return Some(Self::Later(Later { number, run })),
+            },
+        };
+        (!fiber.resume(driver)).then_some(Self::Begun(fiber))
+    }
+}
 
 /// Those of one communicator.
 pub struct Queue {
@@ -72,8 +116,8 @@ impl Queue {
     }
 
     /// Puts a collective that waits behind all others.
-    pub fn push(self: &Arc<Self>, job: Arc<Job>, fiber: Fiber) {
-        self.others.lock().push_back((job, fiber));
+    pub fn push(self: &Arc<Self>, job: Arc<Job>, call: Call) {
+        self.others.lock().push_back((job, call));
         self.length.fetch_add(1, Ordering::Release);
         UNDER_WAY.fetch_add(1, Ordering::SeqCst);
         let mut active = ACTIVE.lock();
@@ -93,13 +137,14 @@ impl Queue {
             if first.is_none() {
                 *first = self.others.lock().pop_front();
             }
-            let is_over = (first.as_mut()).map(|(_, fiber)| fiber.resume(driver));
-            if is_over != Some(true) {
+            let Some((job, call)) = first.take() else {
+                return has_ended;
+            };
+            if let Some(call) = call.go_on(driver) {
+                *first = Some((job, call));
                 return has_ended;
             }
-            if let Some((job, _)) = first.take() {
-                job.over();
-            }
+            job.over();
             self.length.fetch_sub(1, Ordering::Release);
             UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
             has_ended = true;
@@ -152,8 +197,9 @@ pub fn abandon() {
     for queue in std::mem::take(&mut *ACTIVE.lock()) {
         let first = queue.first.take().and_then(|mut first| first.take());
         let others = std::mem::take(&mut *queue.others.lock());
+        // What they have is not given back, as others may refer to it.
         let all = first.into_iter().chain(others);
-        all.for_each(|(_, fiber)| fiber.abandon());
+        all.for_each(std::mem::forget);
         // Fibers refer to the team.
         std::mem::forget(queue);
     }

@@ -8,8 +8,9 @@ use crate::panic_guard::around;
 use crate::session::Session;
 use crate::thread::Inside;
 use ferrorail_base::fiber::Driver;
-use ferrorail_mpi_abi::{AbiKind, Request};
+use ferrorail_mpi_abi::{AbiKind, Functions, Request};
 use libc::{c_int, c_void};
+use std::cell::Cell;
 
 /// Runs `forward`, the host's call that tests some requests.
 #[inline]
@@ -48,27 +49,35 @@ pub unsafe fn all(count: c_int, first: *const c_void, forward: impl FnOnce() -> 
     waited_for(Driver::Waiting, before, forward)
 }
 
-/// As [`all`], until any of them is complete.
+/// Runs `forward`, the host's call that waits until any of the `count` requests from `first` on is complete; or `test`, the
+/// one that returns with what is complete, until it says with which code. Only the host knows which requests are active.
 ///
 /// # Safety
 /// The program's arguments.
 #[inline]
-pub unsafe fn any(count: c_int, first: *const c_void, forward: impl FnOnce() -> c_int) -> c_int {
+pub unsafe fn any(
+    (count, first): (c_int, *const c_void),
+    forward: impl FnOnce() -> c_int,
+    mut test: impl FnMut(&Functions) -> Option<c_int>,
+) -> c_int {
     if !any_open() {
         return forward();
     }
+    let found = Cell::new(None);
     let before = |session: &Session| {
         let all = 0..count.max(0) as usize;
         // SAFETY: the caller's contract.
-        let is_open = |&index: &usize| unsafe { !is_none(session, first, index) };
-        let open: Vec<usize> = all.filter(is_open).collect();
+        let is_host_s = |index| unsafe { !is_open(request_at(session, first, index)) };
         wait_until(session, || {
-            // SAFETY: as above.
-            let complete = |&index: &usize| unsafe { is_complete(session, first, index) };
-            open.is_empty() || open.iter().any(complete)
+            if all.clone().any(is_host_s) {
+                found.set(test(session.host().functions()));
+            }
+            found.get().is_some()
         });
     };
-    waited_for(Driver::Waiting, before, forward)
+    waited_for(Driver::Waiting, before, || {
+        found.get().unwrap_or_else(forward)
+    })
 }
 
 /// Goes on with ours, does `before` and then the host's call, and reports what failed.
@@ -131,13 +140,6 @@ unsafe fn request_at(session: &Session, first: *const c_void, index: usize) -> R
     };
     // SAFETY: the caller's contract.
     Request(unsafe { host.handle_at(first.wrapping_byte_add(index * size)) })
-}
-
-/// # Safety
-/// As [`request_at`].
-unsafe fn is_none(session: &Session, first: *const c_void, index: usize) -> bool {
-    // SAFETY: the caller's contract.
-    unsafe { request_at(session, first, index) == session.host().predefined().request_null }
 }
 
 /// Whether the host says so, or will complain of it.
