@@ -198,6 +198,9 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
         }
     }
     stats.check_forwarded(&case.expect.forwarded)?;
+    if let Some(percent) = case.expect.share {
+        stats.check_share(percent)?;
+    }
     stats.check_packing(case.expect.packed_by_host)?;
     if case.expect.even_rails {
         stats.check_even_rails()?;

@@ -94,6 +94,8 @@ pub struct Expect {
     pub forced: bool,
     /// Reasons for which calls may be, and have to be, left to the host.
     pub forwarded: Vec<String>,
+    /// At least so many of a hundred collectives were carried.
+    pub share: Option<u64>,
     /// Bytes on every rail, differing by less than 5 %.
     pub even_rails: bool,
     /// Lanes failed, and what they owed was carried by others.

@@ -34,10 +34,12 @@ fn nodes(ranks: u32, hosts: u32, settings: &Environment) -> u32 {
     Topology::from_host_keys(&hosts, size).node_count()
 }
 
-/// Whether ferrorail leaves the collective to the host, whatever the arguments.
+/// Whether ferrorail leaves the collective to the host, whatever the arguments, or a non-blocking one for what is said to be
+/// the host's.
 fn is_the_hosts_own(row: &ForwardRow) -> bool {
     let name = row.collective.as_str();
-    row.reason == "not offered" && (name == "alltoallw" || name.starts_with("neighbor_"))
+    let not_offered = name == "alltoallw" || name.starts_with("neighbor_");
+    row.reason == "not offered" && not_offered || row.reason.starts_with("non-blocking")
 }
 
 impl Stats {
@@ -102,6 +104,18 @@ impl Stats {
                 seen.into_iter().collect::<Vec<_>>().join(", ")
             );
         }
+        Ok(())
+    }
+
+    /// Whether at least so many of a hundred collectives were carried.
+    pub fn check_share(&self, percent: u64) -> Result<()> {
+        let taken: u64 = self.collectives.iter().map(|row| row.calls).sum();
+        let left: u64 = self.forwarded.iter().map(|row| row.calls).sum();
+        let all = taken + left;
+        ensure!(
+            taken * 100 >= percent * all,
+            "ferrorail carried {taken} of {all} calls, less than {percent} %"
+        );
         Ok(())
     }
 

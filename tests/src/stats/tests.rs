@@ -51,6 +51,7 @@ fn forwarded_calls_must_be_the_expected_ones() {
     assert!(stats.check_forwarded(&[]).is_err());
     let more = ["inter-communicator".into(), "size".into()];
     assert!(stats.check_forwarded(&more).is_err());
+    assert!(stats.check_share(50).is_ok() && stats.check_share(100).is_err());
 }
 
 #[test]
