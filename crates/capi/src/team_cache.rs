@@ -280,8 +280,12 @@ pub fn finalize(session: &Session) {
         Entry::Team(team, ..) => Some(team.clone()),
         Entry::Forward(_) => None,
     };
+    // What a program has not awaited has its team in use for ever.
     let nonblocking_team_of = |entry: &Arc<Entry>| match &**entry {
-        Entry::Team(_, _, nonblocking) => Some(nonblocking.queue()?.ok()?.team().clone()),
+        Entry::Team(_, _, nonblocking) => {
+            let queue = nonblocking.queue()?.ok().filter(|queue| queue.is_idle())?;
+            Some(queue.team().clone())
+        }
         Entry::Forward(_) => None,
     };
     let world_team = world.and_then(|address| team_of(all.get(&address)?));

@@ -11,7 +11,7 @@ use super::{Args, Checked, Collective, Refusal};
 use crate::error::{CallError, Wrong, report};
 use crate::lifetime;
 use crate::nonblocking::helper;
-use crate::nonblocking::queue::{Call, Queue};
+use crate::nonblocking::queue::{Execution, Queue};
 use crate::nonblocking::request::{Job, Outcome};
 use crate::panic_guard::{after_panic, guarded};
 use crate::reason;
@@ -133,14 +133,14 @@ unsafe fn begin<C: Collective>(
             Err((refusal, took_part)) => failure(&team, refusal, took_part),
         }
     };
-    let call = enter(&queue, &job, perform);
+    let execution = enter(&queue, &job, perform);
     // SAFETY: the program's argument.
     let keep = |made: Request| unsafe { session.host().write_handle(request, made.0) };
     // One that knows how it ends may still wait for its turn to do so.
-    if let Some(call) = call {
+    if let Some(execution) = execution {
         let made = job.open_request(session);
         // Others need it also where the program gets no request.
-        queue.push(job, call);
+        queue.push(job, execution);
         helper::wake();
         keep(made.map_err(failed)?);
         return Ok(());
@@ -156,12 +156,12 @@ unsafe fn begin<C: Collective>(
     }
 }
 
-/// Begins a job, which goes on to where it waits; its call, if it is not over.
+/// Begins a job, which goes on to where it waits; how far it is, if it is not over.
 fn enter(
     queue: &Arc<Queue>,
     job: &Arc<Job>,
     perform: impl FnOnce() -> Outcome + 'static,
-) -> Option<Call> {
+) -> Option<Execution> {
     let (team, of_fiber) = (queue.team().clone(), job.clone());
     let number = team.next_number();
     let run = move || {
@@ -176,9 +176,9 @@ fn enter(
                 false => 1,
             };
             let is_over = (0..looks).any(|_| fiber.resume(Driver::Program));
-            (!is_over).then_some(Call::Begun(fiber))
+            (!is_over).then_some(Execution::Begun(fiber))
         }
-        Err(run) => Some(Call::later(number, run)),
+        Err(run) => Some(Execution::later(number, run)),
     }
 }
 
@@ -224,13 +224,13 @@ fn by_the_host(
 fn miss(queue: &Arc<Queue>, comm: Comm) {
     let job = Arc::new(Job::new("a call with invalid arguments", comm));
     let team = queue.team().clone();
-    let call = enter(queue, &job, move || {
+    let execution = enter(queue, &job, move || {
         team.begin_call();
         team.miss_operation();
         Outcome::Done
     });
-    if let Some(call) = call {
-        queue.push(job, call);
+    if let Some(execution) = execution {
+        queue.push(job, execution);
         helper::wake();
     }
 }

@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A collective and where it is.
-type Started = (Arc<Job>, Call);
+type Started = (Arc<Job>, Execution);
 
-/// A call of a collective.
-pub enum Call {
+/// How far a collective is.
+pub enum Execution {
     /// It is under way.
     Begun(Fiber),
     /// It found no stack for its fiber, and begins in its turn.
@@ -28,7 +28,7 @@ pub struct Later {
 // SAFETY: as a fiber that has begun, it belongs to one call, which any one thread may go on with.
 unsafe impl Send for Later {}
 
-impl Call {
+impl Execution {
     /// The call of this number, which is yet to `run`.
     pub fn later(number: u64, run: impl FnOnce() + 'static) -> Self {
         let run = move || {
@@ -116,8 +116,8 @@ impl Queue {
     }
 
     /// Puts a collective that waits behind all others.
-    pub fn push(self: &Arc<Self>, job: Arc<Job>, call: Call) {
-        self.others.lock().push_back((job, call));
+    pub fn push(self: &Arc<Self>, job: Arc<Job>, execution: Execution) {
+        self.others.lock().push_back((job, execution));
         self.length.fetch_add(1, Ordering::Release);
         UNDER_WAY.fetch_add(1, Ordering::SeqCst);
         let mut active = ACTIVE.lock();
@@ -137,11 +137,11 @@ impl Queue {
             if first.is_none() {
                 *first = self.others.lock().pop_front();
             }
-            let Some((job, call)) = first.take() else {
+            let Some((job, execution)) = first.take() else {
                 return has_ended;
             };
-            if let Some(call) = call.go_on(driver) {
-                *first = Some((job, call));
+            if let Some(execution) = execution.go_on(driver) {
+                *first = Some((job, execution));
                 return has_ended;
             }
             job.over();

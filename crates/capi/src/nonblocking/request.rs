@@ -33,6 +33,8 @@ pub enum Outcome {
 
 /// Requests that are not complete with the host, by handle.
 static OPEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+
+/// How many these are, and those of jobs that failed, until the program has been told.
 static OPEN_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Jobs that are over, whose requests are to be completed by a thread of the program.
@@ -94,7 +96,7 @@ impl Job {
     pub fn open_request(self: &Arc<Self>, session: &'static Session) -> Result<Request, MpiError> {
         let job = self.clone();
         let on_free = move || {
-            if !matches!(job.outcome.get(), Some(Outcome::Done)) {
+            if !matches!(job.outcome(), Some(Outcome::Done)) {
                 FAILED.lock().push(job);
                 HAS_FAILED.store(true, Ordering::Release);
             }
@@ -114,7 +116,7 @@ impl Job {
     }
 }
 
-/// Whether some request is not complete with the host.
+/// Whether some request is not complete with the host, or the program has yet to be told of one that it failed.
 #[inline]
 pub fn any_open() -> bool {
     OPEN_COUNT.load(Ordering::Relaxed) != 0
@@ -140,7 +142,9 @@ pub fn complete(session: &Session) {
         if let Err(error) = session.host().complete_request(request) {
             tracing::error!("{}: {error}", job.name);
         }
-        OPEN_COUNT.fetch_sub(1, Ordering::Relaxed);
+        if let Some(Outcome::Done) = job.outcome() {
+            OPEN_COUNT.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -151,6 +155,7 @@ pub fn with_errors(session: &Session, code: c_int) -> c_int {
         return code;
     }
     let jobs = std::mem::take(&mut *FAILED.lock());
+    OPEN_COUNT.fetch_sub(jobs.len(), Ordering::Relaxed);
     // Each is told its own; one can be returned.
     let told = jobs.iter().filter_map(|job| job.report(session));
     told.fold(code, |_, latest| latest)

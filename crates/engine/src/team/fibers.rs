@@ -23,15 +23,10 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// The number of the call whose fiber this is.
-    pub fn of_this_fiber() -> Option<u64> {
-        fiber::number()
-    }
-
     /// Leaves the fiber until it is its turn.
     #[cold]
     pub fn wait(&self) {
-        while let Some(number) = Self::of_this_fiber()
+        while let Some(number) = fiber::number()
             && self.over.load(Ordering::Acquire) != number
         {
             fiber::suspend();
@@ -42,14 +37,14 @@ impl Turns {
     #[cold]
     pub fn enter(&self) {
         self.wait();
-        if let Some(number) = Self::of_this_fiber() {
+        if let Some(number) = fiber::number() {
             self.entered.store(number + 1, Ordering::Relaxed);
         }
     }
 
     /// Whether the call of this fiber has come to its operation.
     pub fn has_entered(&self) -> bool {
-        let number = Self::of_this_fiber();
+        let number = fiber::number();
         number.is_some_and(|number| self.entered.load(Ordering::Relaxed) == number + 1)
     }
 }

@@ -24,6 +24,7 @@ pub(crate) mod state;
 
 use crate::agree::gather;
 use crate::{Context, EngineError};
+use ferrorail_base::fiber;
 use ferrorail_base::sync::{AtomicU64, Claim, Claimed, Ordering, yield_now};
 use ferrorail_base::{Rank, Topology};
 use fibers::Turns;
@@ -142,7 +143,7 @@ impl Team {
     fn call_number(&self) -> u64 {
         if self.turns.are_taken {
             // Later ones may have been made.
-            return Turns::of_this_fiber().map_or(0, |number| number + 1);
+            return fiber::number().map_or(0, |number| number + 1);
         }
         self.calls.load(Ordering::Relaxed)
     }
