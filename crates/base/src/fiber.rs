@@ -32,7 +32,7 @@ const STACK_BYTES: usize = 256 << 10;
 const STACKS_KEPT: usize = 64;
 
 /// Fibers that have a stack at a time: each takes two of the mappings of which a process has some 65,000.
-const STACKS_MAX: usize = 4096;
+const STACKS_MAX: usize = 1024;
 
 static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
 
@@ -112,6 +112,11 @@ pub fn leave_to_program() {
     }
 }
 
+/// Whether as many fibers have a stack as may.
+pub fn is_short_of_stacks() -> bool {
+    STACKS_USED.load(Ordering::Relaxed) >= STACKS_MAX
+}
+
 /// A call that can be left while it waits.
 pub struct Fiber(Option<Coroutine<Driver, (), (), DefaultStack>>);
 
@@ -125,9 +130,17 @@ impl Fiber {
     /// # Errors
     /// If there is no stack for it, as too many fibers have one or memory is short; what was to be run.
     pub fn new<F: FnOnce() + 'static>(number: u64, run: F) -> Result<Self, F> {
-        if STACKS_USED.load(Ordering::Relaxed) >= STACKS_MAX {
-            return Err(run);
+        match is_short_of_stacks() {
+            true => Err(run),
+            false => Self::in_turn(number, run),
         }
+    }
+
+    /// As [`Fiber::new`], however many have a stack: others wait for this one.
+    ///
+    /// # Errors
+    /// If memory is short; what was to be run.
+    pub fn in_turn<F: FnOnce() + 'static>(number: u64, run: F) -> Result<Self, F> {
         let kept = STACKS.lock().pop();
         let Some(stack) = kept.or_else(|| DefaultStack::new(STACK_BYTES).ok()) else {
             return Err(run);

@@ -236,10 +236,10 @@ fn take_down(address: usize) {
     };
     end_use(team, key.as_ref());
     if let Some(Ok(queue)) = nonblocking.queue() {
-        match queue.is_idle() {
-            true => end_use(queue.team(), queue.key()),
-            // The last of its collectives drops the team.
-            false => queue.orphan(),
+        queue.orphaned().store(true, Ordering::Relaxed);
+        // Otherwise the last of its collectives drops the team.
+        if queue.is_idle() {
+            end_use(queue.team(), queue.key());
         }
     }
 }

@@ -115,6 +115,7 @@ functions! {
             (Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int;
         type_get_contents = "PMPI_Type_get_contents"
             (Datatype, c_int, c_int, c_int, *mut c_int, *mut isize, Out) -> c_int;
+        type_dup = "PMPI_Type_dup" (Datatype, *mut Datatype) -> c_int;
         type_free = "PMPI_Type_free" (*mut Datatype) -> c_int;
         type_get_attr = "PMPI_Type_get_attr" (Datatype, c_int, Out, Flag) -> c_int;
         type_set_attr = "PMPI_Type_set_attr" (Datatype, c_int, Out) -> c_int;

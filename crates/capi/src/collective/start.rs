@@ -6,11 +6,12 @@
 
 use super::attempt::on_team;
 use super::handing_on::{forwarded, invalid};
-use super::side::rejects_aliases;
+use super::side::{is_in_place, rejects_aliases};
 use super::{Args, Checked, Collective, Refusal};
 use crate::error::{CallError, Wrong, report};
 use crate::lifetime;
 use crate::nonblocking::helper;
+use crate::nonblocking::kept_types::KeptTypes;
 use crate::nonblocking::queue::{Execution, Queue};
 use crate::nonblocking::request::{Job, Outcome};
 use crate::panic_guard::{after_panic, guarded};
@@ -105,10 +106,7 @@ unsafe fn begin<C: Collective>(
     });
     let checked = match (C::CHECK(session, args), &queue) {
         (Ok(checked), _) => checked,
-        (Err(_), Ok(queue)) => {
-            let reason = invalid(session, args.root, comm);
-            return Err(Rest::Missed(reason, queue.clone()));
-        }
+        (Err(_), Ok(queue)) => return Err(missed(session, args, queue)),
         (Err(_), Err(_)) => return Err(Rest::Forward(invalid(session, args.root, comm), 0)),
     };
     let left = |reason| Rest::Forward(reason, checked.known_bytes());
@@ -118,10 +116,11 @@ unsafe fn begin<C: Collective>(
         Ok(queue) => queue,
         Err(reason) => return Err(left(reason)),
     };
+    let (of_call, checked, types) = keep_types::<C>(session, args, checked, &queue)?;
     // Asked of the host, which the thread that may go on with this must not call.
     rejects_aliases(session);
-    let job = Arc::new(Job::new(C::NONBLOCKING_NAME, comm));
-    let (team, of_call) = (queue.team().clone(), *args);
+    let job = Job::new(C::NONBLOCKING_NAME, comm, queue.orphaned(), types);
+    let (job, team) = (Arc::new(job), queue.team().clone());
     let perform = move || {
         // SAFETY: the caller's contract.
         match unsafe { on_team::<C>(session, &team, &of_call, &checked) } {
@@ -145,6 +144,7 @@ unsafe fn begin<C: Collective>(
         keep(made.map_err(failed)?);
         return Ok(());
     }
+    job.free_types(session);
     match job.outcome() {
         Some(Outcome::Invalid) => Err(Rest::Forward(invalid(session, args.root, comm), 0)),
         Some(Outcome::Failed(_)) => Err(Rest::Ended(job)),
@@ -152,6 +152,35 @@ unsafe fn begin<C: Collective>(
             let made = session.host().completed_request(session.self_comm);
             keep(made.map_err(failed)?);
             Ok(())
+        }
+    }
+}
+
+/// The arguments of a `checked` call with types that live as long as it, and these.
+fn keep_types<C: Collective>(
+    session: &Session,
+    args: &Args,
+    checked: C::Checked,
+    queue: &Arc<Queue>,
+) -> Result<(Args, C::Checked, KeptTypes), Rest> {
+    let (mut kept, mut of_call) = (KeptTypes::default(), *args);
+    // Types of buffers that are not significant on this rank may be anything.
+    let is_root = u32::try_from(args.root) == Ok(queue.team().rank().0);
+    let sends = is_root || !C::NAME.starts_with("scatter");
+    let receives = is_root || !C::NAME.starts_with("gather");
+    for (buffer, is_used) in [(&mut of_call.send, sends), (&mut of_call.recv, receives)] {
+        if is_used && buffer.datatype != 0 && !is_in_place(session, buffer) {
+            buffer.datatype = kept.keep(session, buffer.datatype);
+        }
+    }
+    if !kept.has_duplicates() {
+        return Ok((of_call, checked, kept));
+    }
+    match C::CHECK(session, &of_call) {
+        Ok(checked) => Ok((of_call, checked, kept)),
+        Err(_) => {
+            kept.free(session);
+            Err(missed(session, args, queue))
         }
     }
 }
@@ -222,8 +251,9 @@ fn by_the_host(
 
 /// This rank takes no part in a call that others may be in.
 fn miss(queue: &Arc<Queue>, comm: Comm) {
-    let job = Arc::new(Job::new("a call with invalid arguments", comm));
-    let team = queue.team().clone();
+    let name = "a call with invalid arguments";
+    let job = Job::new(name, comm, queue.orphaned(), KeptTypes::default());
+    let (job, team) = (Arc::new(job), queue.team().clone());
     let execution = enter(queue, &job, move || {
         team.begin_call();
         team.miss_operation();
@@ -233,6 +263,12 @@ fn miss(queue: &Arc<Queue>, comm: Comm) {
         queue.push(job, execution);
         helper::wake();
     }
+}
+
+/// What is left to do for a call with wrong arguments.
+fn missed(session: &Session, args: &Args, queue: &Arc<Queue>) -> Rest {
+    let comm = session.host().comm(args.comm);
+    Rest::Missed(invalid(session, args.root, comm), queue.clone())
 }
 
 fn failed(error: MpiError) -> Rest {

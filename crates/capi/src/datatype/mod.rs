@@ -23,8 +23,9 @@ use ferrorail_mpi_abi::Datatype;
 use libc::{c_int, c_void};
 use std::collections::HashMap;
 
-/// Facts on predefined types that are not in the fast table (`MPI_DOUBLE_INT`); they never go away.
-static PREDEFINED: Mutex<Option<HashMap<usize, Layout>>> = Mutex::new(None);
+/// Layouts of types that live as long as they are here, which a thread can look up that must not call the host: predefined
+/// ones that are not in the fast table (`MPI_DOUBLE_INT`), and those of [`remember`].
+static KNOWN: Mutex<Option<HashMap<usize, Layout>>> = Mutex::new(None);
 
 /// Layout of `datatype`; `None` if it may not be used for communication (null, not committed).
 #[inline]
@@ -57,7 +58,7 @@ fn derived(session: &Session, datatype: Datatype) -> Option<Layout> {
     if datatype == host.predefined().datatype_null {
         return None;
     }
-    if let Some(layout) = PREDEFINED.lock().get_or_insert_default().get(&datatype.0) {
+    if let Some(layout) = KNOWN.lock().get_or_insert_default().get(&datatype.0) {
         return Some(layout.clone());
     }
     if let Some(layout) = kept(session, datatype) {
@@ -69,14 +70,23 @@ fn derived(session: &Session, datatype: Datatype) -> Option<Layout> {
         return Some(layout);
     }
     if host.type_envelope(datatype).ok()?.combiner.is_predefined() {
-        PREDEFINED
-            .lock()
-            .get_or_insert_default()
-            .insert(datatype.0, layout.clone());
+        remember(datatype, layout.clone());
     } else {
         keep(session, datatype, layout.clone());
     }
     Some(layout)
+}
+
+/// Has the layout of a type at hand that is not freed before [`forget`].
+pub fn remember(datatype: Datatype, layout: Layout) {
+    let mut known = KNOWN.lock();
+    known.get_or_insert_default().insert(datatype.0, layout);
+}
+
+/// The type is about to be freed.
+pub fn forget(datatype: Datatype) {
+    let mut known = KNOWN.lock();
+    known.get_or_insert_default().remove(&datatype.0);
 }
 
 /// The layout that hangs on its type.

@@ -4,10 +4,12 @@
 //!
 //! * [`queue`]: the calls of one communicator, in order;
 //! * [`helper`]: the thread that goes on where the program does not;
+//! * [`kept_types`]: types that the program may free while a call is under way;
 //! * [`request`]: what the program has for a call: a generalized request of the host;
 //! * [`wait`]: the program's calls on requests.
 
 pub mod helper;
+pub mod kept_types;
 pub mod queue;
 pub mod request;
 pub mod wait;

@@ -2,8 +2,8 @@
 
 use super::request::Job;
 use crate::parked::Key;
-use ferrorail_base::fiber::{self, Driver, Fiber};
-use ferrorail_base::sync::{AtomicU64, AtomicUsize, Claim, Mutex, Ordering};
+use ferrorail_base::fiber::{Driver, Fiber};
+use ferrorail_base::sync::{AtomicBool, AtomicU64, AtomicUsize, Claim, Mutex, Ordering};
 use ferrorail_engine::Team;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,11 +31,6 @@ unsafe impl Send for Later {}
 impl Execution {
     /// The call of this number, which is yet to `run`.
     pub fn later(number: u64, run: impl FnOnce() + 'static) -> Self {
-        let run = move || {
-            // What depends on arguments may ask the host.
-            fiber::leave_to_program();
-            run();
-        };
         Self::Later(Later {
             number,
             run: Box::new(run),
@@ -46,7 +41,7 @@ impl Execution {
     fn go_on(self, driver: Driver) -> Option<Self> {
         let mut fiber = match self {
             Self::Begun(fiber) => fiber,
-            Self::Later(Later { number, run }) => match Fiber::new(number, run) {
+            Self::Later(Later { number, run }) => match Fiber::in_turn(number, run) {
                 Ok(fiber) => fiber,
                 Err(run) => return Some(Self::Later(Later { number, run })),
             },
@@ -65,6 +60,7 @@ pub struct Queue {
     others: Mutex<VecDeque<Started>>,
     /// How many there are.
     length: AtomicUsize,
+    orphaned: Arc<AtomicBool>,
 }
 
 /// Those that have collectives under way.
@@ -85,6 +81,7 @@ impl Queue {
             first: Claim::default(),
             others: Mutex::default(),
             length: AtomicUsize::new(0),
+            orphaned: Arc::default(),
         }
     }
 
@@ -103,23 +100,17 @@ impl Queue {
         self.length.load(Ordering::Acquire) == 0
     }
 
-    /// The communicator is gone; what is under way goes on.
-    pub fn orphan(&self) {
-        let others = self.others.lock();
-        others.iter().for_each(|(job, _)| job.orphan());
-        drop(others);
-        if let Some(first) = self.first.take()
-            && let Some((job, _)) = &*first
-        {
-            job.orphan();
-        }
+    /// Whether the communicator is gone: what is under way goes on.
+    pub fn orphaned(&self) -> &Arc<AtomicBool> {
+        &self.orphaned
     }
 
     /// Puts a collective that waits behind all others.
     pub fn push(self: &Arc<Self>, job: Arc<Job>, execution: Execution) {
-        self.others.lock().push_back((job, execution));
+        // Before somebody may go on with it, and end it.
         self.length.fetch_add(1, Ordering::Release);
         UNDER_WAY.fetch_add(1, Ordering::SeqCst);
+        self.others.lock().push_back((job, execution));
         let mut active = ACTIVE.lock();
         if !active.iter().any(|queue| Arc::ptr_eq(queue, self)) {
             active.push(self.clone());
@@ -165,7 +156,8 @@ pub fn program_steps() -> u64 {
 
 /// One that has collectives under way.
 pub fn any_active() -> Option<Arc<Queue>> {
-    ACTIVE.lock().first().cloned()
+    let active = ACTIVE.lock();
+    active.iter().find(|queue| !queue.is_idle()).cloned()
 }
 
 /// Goes on with all that are under way, until they wait. Without a lock, as they are not to wait with one.

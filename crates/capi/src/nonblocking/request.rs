@@ -1,11 +1,13 @@
 //! What the program has for a non-blocking collective: a generalized request of the host (MPI 4.1, section 13.2), which all
 //! of its calls on requests take, alone or among its own.
 
+use super::kept_types::KeptTypes;
 use crate::error::{CallError, Wrong, report};
 use crate::session::Session;
 use ferrorail_base::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
 use ferrorail_mpi_abi::{Comm, MpiError, Request};
 use libc::c_int;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +20,8 @@ pub struct Job {
     outcome: OnceLock<Outcome>,
     request: OnceLock<Request>,
     /// Whether the communicator is gone.
-    orphaned: AtomicBool,
+    orphaned: Arc<AtomicBool>,
+    types: KeptTypes,
 }
 
 /// How a collective ended.
@@ -41,20 +44,32 @@ static OPEN_COUNT: AtomicUsize = AtomicUsize::new(0);
 static OVER: Mutex<Vec<Arc<Job>>> = Mutex::new(Vec::new());
 static OVER_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Jobs that failed, whose requests the host has freed in the call that is under way.
-static FAILED: Mutex<Vec<Arc<Job>>> = Mutex::new(Vec::new());
-static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// Jobs that failed, whose requests the host has freed in this thread's call.
+    static FAILED: RefCell<Vec<Arc<Job>>> = const { RefCell::new(Vec::new()) };
+}
 
 impl Job {
-    /// A call `name` on `comm`.
-    pub fn new(name: &'static str, comm: Comm) -> Self {
+    /// A call `name` on `comm`, which is gone if it is `orphaned`. It gives up `types` at its end.
+    pub fn new(
+        name: &'static str,
+        comm: Comm,
+        orphaned: &Arc<AtomicBool>,
+        types: KeptTypes,
+    ) -> Self {
         Self {
             name,
             comm,
             outcome: OnceLock::new(),
             request: OnceLock::new(),
-            orphaned: AtomicBool::new(false),
+            orphaned: orphaned.clone(),
+            types,
         }
+    }
+
+    /// Gives up its types. By a thread of the program, once it is over.
+    pub fn free_types(&self, session: &Session) {
+        self.types.free(session);
     }
 
     /// How it ended, if it has.
@@ -84,11 +99,6 @@ impl Job {
         Some(report(session, comm, self.name, error))
     }
 
-    /// Its communicator has been freed.
-    pub fn orphan(&self) {
-        self.orphaned.store(true, Ordering::Relaxed);
-    }
-
     /// Makes its request.
     ///
     /// # Errors
@@ -97,8 +107,8 @@ impl Job {
         let job = self.clone();
         let on_free = move || {
             if !matches!(job.outcome(), Some(Outcome::Done)) {
-                FAILED.lock().push(job);
-                HAS_FAILED.store(true, Ordering::Release);
+                // Nothing where the thread ends.
+                let _ = FAILED.try_with(|failed| failed.borrow_mut().push(job));
             }
         };
         let request = session.host().start_request(Box::new(on_free))?;
@@ -135,6 +145,7 @@ pub fn complete(session: &Session) {
     let jobs = std::mem::take(&mut *OVER.lock());
     OVER_COUNT.fetch_sub(jobs.len(), Ordering::Relaxed);
     for job in jobs {
+        job.free_types(session);
         let Some(&request) = job.request.get() else {
             continue;
         };
@@ -151,10 +162,7 @@ pub fn complete(session: &Session) {
 /// What a call on requests returns that had this `code` of the host: errors of collectives whose requests it has freed are
 /// told to the error handlers of their communicators.
 pub fn with_errors(session: &Session, code: c_int) -> c_int {
-    if !HAS_FAILED.swap(false, Ordering::Acquire) {
-        return code;
-    }
-    let jobs = std::mem::take(&mut *FAILED.lock());
+    let jobs = FAILED.try_with(RefCell::take).unwrap_or_default();
     OPEN_COUNT.fetch_sub(jobs.len(), Ordering::Relaxed);
     // Each is told its own; one can be returned.
     let told = jobs.iter().filter_map(|job| job.report(session));

@@ -8,7 +8,7 @@ use crate::panic_guard::around;
 use crate::session::Session;
 use crate::thread::Inside;
 use ferrorail_base::fiber::Driver;
-use ferrorail_mpi_abi::{AbiKind, Functions, Request};
+use ferrorail_mpi_abi::{Functions, Request};
 use libc::{c_int, c_void};
 use std::cell::Cell;
 
@@ -60,7 +60,7 @@ pub unsafe fn any(
     forward: impl FnOnce() -> c_int,
     mut test: impl FnMut(&Functions) -> Option<c_int>,
 ) -> c_int {
-    if !any_open() {
+    if !any_open() || count <= 0 {
         return forward();
     }
     let found = Cell::new(None);
@@ -134,10 +134,7 @@ fn wait_until(session: &Session, mut done: impl FnMut() -> bool) {
 /// The program has one there.
 unsafe fn request_at(session: &Session, first: *const c_void, index: usize) -> Request {
     let host = session.host();
-    let size = match host.kind() {
-        AbiKind::Mpich => size_of::<c_int>(),
-        AbiKind::OpenMpi | AbiKind::Standard => size_of::<usize>(),
-    };
+    let size = host.kind().handle_bytes();
     // SAFETY: the caller's contract.
     Request(unsafe { host.handle_at(first.wrapping_byte_add(index * size)) })
 }

@@ -162,7 +162,11 @@ impl Host {
         Datatype(unsafe { self.handle_at(at.cast()) })
     }
 
-    fn free_type(&self, datatype: Datatype) -> Result<(), MpiError> {
+    /// Gives up a reference to a type that is the caller's own.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn free_type(&self, datatype: Datatype) -> Result<(), MpiError> {
         let mut datatype = datatype;
         // SAFETY: the handle is live, and a reference of our own.
         let code = unsafe { (self.functions.type_free)(&mut datatype) };

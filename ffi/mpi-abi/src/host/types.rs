@@ -136,6 +136,18 @@ impl Host {
         self.check("MPI_Type_set_attr", code)
     }
 
+    /// A duplicate of `datatype`, which lives until [`Host::free_type`].
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn duplicate_type(&self, datatype: Datatype) -> Result<Datatype, MpiError> {
+        let duplicate = self.functions.type_dup;
+        // SAFETY: the library checks the handle.
+        self.answer("MPI_Type_dup", Datatype(0), |new| unsafe {
+            duplicate(datatype, new)
+        })
+    }
+
     /// Packs `count` elements at `from` into exactly `bytes` bytes at `to`. Uses the large-count
     /// form where a plain `int` does not do.
     ///
