@@ -88,6 +88,14 @@ int main(int argc, char **argv)
     goes_on(comm, size);
     MPI_Comm_free(&comm);
 
+    /* What no communicator is needed to tell. */
+    strcpy(context, "a negative count");
+    comm = fresh();
+    code = end_of(MPI_Ibcast(buffer, -1, MPI_INT, 0, comm, &request), &request);
+    expect(class_of(code) == MPI_ERR_COUNT, "class", class_of(code), 0);
+    goes_on(comm, size);
+    MPI_Comm_free(&comm);
+
     /* Lengths that differ: an error at some rank, nothing beyond a buffer. */
     for (int count = 1; count <= 2048 && size > 1; count += 2047) {
         snprintf(context, sizeof context, "%d and %d integers", count, 2 * count);

@@ -1,9 +1,10 @@
 //! Out-of-band exchange through the host MPI: collectives on the program's communicator, in calls that
-//! are collective over it, and messages on a private one.
+//! are collective over it, and messages on a private one. What a call in a fiber may have to say, after an error, waits for a
+//! thread that may call the host.
 
 use crate::maximum::Maximum;
 use crate::private_comm::{Kind, Private};
-use ferrorail_base::Rank;
+use ferrorail_base::{Rank, fiber};
 use ferrorail_bootstrap::{Oob, OobError};
 use ferrorail_mpi_abi::{Comm, Host, MpiError, RequestList};
 use std::mem::ManuallyDrop;
@@ -229,6 +230,7 @@ impl Oob for OobPmpi {
     }
 
     fn give_up(&mut self, peers: &[Rank]) {
+        fiber::leave_to_program();
         static GONE: [u8; 1] = [1];
         let Some(private) = &self.private else {
             return;
@@ -246,6 +248,7 @@ impl Oob for OobPmpi {
     }
 
     fn maximum(&mut self, phase: u8, mine: u64) -> Result<Option<u64>, OobError> {
+        fiber::leave_to_program();
         let Some(private) = &self.private else {
             return Ok(Some(u64::MAX));
         };

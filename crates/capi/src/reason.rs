@@ -40,8 +40,6 @@ pub const NO_COMMUNICATOR: &str = "no communicator left in the host MPI";
 pub const NO_TEAM: &str = "no team (see the warning)";
 /// Non-blocking, and the ranks have made no team for such calls yet.
 pub const NOT_PREPARED: &str = "non-blocking before the first blocking collective that follows one";
-/// Non-blocking over rails.
-pub const BETWEEN_NODES: &str = "non-blocking between nodes";
 /// Non-blocking, with an operation that the host applies.
 pub const HOST_OPERATION: &str = "non-blocking reduction with an operation or type of the host's";
 /// A rank has no thread to go on with non-blocking collectives.

@@ -19,6 +19,7 @@ pub use entry::Entry;
 pub use nonblocking::nonblocking;
 
 use crate::handle_cache::HandleCache;
+use crate::nonblocking::queue::Queue;
 use crate::oob_pmpi::OobPmpi;
 use crate::parked::{self, Key, Purpose};
 use crate::reason;
@@ -204,9 +205,13 @@ fn retired() -> MutexGuard<'static, Vec<Arc<Team>>> {
     RETIRED.lock()
 }
 
+/// Queues of freed communicators with collectives under way.
+static ORPHANED: Mutex<Vec<Arc<Queue>>> = Mutex::new(Vec::new());
+
 /// Takes down retired teams that nobody uses any more. Not from a callback of the host, which it calls.
 fn sweep() {
     let _inside = Inside::enter();
+    end_orphaned();
     // What the host calls back meanwhile may retire more.
     let mut teams = std::mem::take(&mut *retired());
     teams.retain(|team| !team.is_over());
@@ -237,10 +242,19 @@ fn take_down(address: usize) {
     end_use(team, key.as_ref());
     if let Some(Ok(queue)) = nonblocking.queue() {
         queue.orphaned().store(true, Ordering::Relaxed);
-        // Otherwise the last of its collectives drops the team.
-        if queue.is_idle() {
-            end_use(queue.team(), queue.key());
-        }
+        ORPHANED.lock().push(queue.clone());
+        end_orphaned();
+    }
+}
+
+/// Ends the use of queues of freed communicators that have nothing under way any more.
+fn end_orphaned() {
+    let over: Vec<_> = ORPHANED
+        .lock()
+        .extract_if(.., |queue| queue.is_idle())
+        .collect();
+    for queue in over {
+        end_use(queue.team(), queue.key());
     }
 }
 
@@ -301,6 +315,7 @@ pub fn finalize(session: &Session) {
         .chain(&teams)
         .for_each(|team| team.no_further_call());
     let rank = host.comm_rank(host.predefined().comm_world).unwrap_or(0);
+    end_orphaned();
     let retired = std::mem::take(&mut *retired());
     parked::clear();
     let mut others = match world_team {

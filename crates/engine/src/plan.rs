@@ -192,6 +192,11 @@ impl Plans {
         Plan::new(map, plan.key, self.found)
     }
 
+    /// Has no call use multicasts. Before the first.
+    pub fn leave_multicast(&mut self) {
+        self.found.multicast = false;
+    }
+
     /// What is chosen by.
     pub fn found(&self) -> Found {
         self.found

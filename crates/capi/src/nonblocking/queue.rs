@@ -7,6 +7,8 @@ use ferrorail_base::sync::{AtomicBool, AtomicU64, AtomicUsize, Claim, Mutex, Ord
 use ferrorail_engine::Team;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A collective and where it is.
 type Started = (Arc<Job>, Execution);
@@ -65,6 +67,9 @@ pub struct Queue {
 
 /// Those that have collectives under way.
 static ACTIVE: Mutex<Vec<Arc<Queue>>> = Mutex::new(Vec::new());
+
+/// How long a program that ends goes on with collectives that it has not awaited, which peers may wait for.
+const LAST_STEPS: Duration = Duration::from_secs(1);
 
 /// How many collectives are under way.
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
@@ -154,10 +159,13 @@ pub fn program_steps() -> u64 {
     PROGRAM_STEPS.load(Ordering::Relaxed)
 }
 
-/// One that has collectives under way.
+/// One that has collectives under way, over rails if any has: rails wake up nobody who sleeps.
 pub fn any_active() -> Option<Arc<Queue>> {
     let active = ACTIVE.lock();
-    active.iter().find(|queue| !queue.is_idle()).cloned()
+    let mut busy = active.iter().filter(|queue| !queue.is_idle());
+    let first = busy.next()?;
+    let over_rails = |queue: &&Arc<Queue>| queue.team.has_rails();
+    Some(busy.find(over_rails).unwrap_or(first).clone())
 }
 
 /// Goes on with all that are under way, until they wait. Without a lock, as they are not to wait with one.
@@ -184,8 +192,13 @@ pub fn go_on(driver: Driver) {
     }
 }
 
-/// Ends all that is under way without a result: the program is at its end.
+/// Ends all that is under way without a result, unless it ends in a moment: the program is at its end.
 pub fn abandon() {
+    let start = Instant::now();
+    while under_way() > 0 && start.elapsed() < LAST_STEPS {
+        go_on(Driver::Program);
+        thread::yield_now();
+    }
     for queue in std::mem::take(&mut *ACTIVE.lock()) {
         let first = queue.first.take().and_then(|mut first| first.take());
         let others = std::mem::take(&mut *queue.others.lock());

@@ -110,12 +110,16 @@ fn team(
     Wanted { key, purpose }: Wanted,
 ) -> Entry {
     let spares = key.as_ref().map_or(0, parked::spares_wanted);
-    match Team::create_with_spares(&session.context, settings, oob, spares) {
-        Ok((mut team, mut spares)) => {
-            if purpose == Purpose::Nonblocking {
-                team.run_in_fibers();
-                spares.iter_mut().for_each(Team::run_in_fibers);
-            }
+    let made = Team::create_with_spares(&session.context, settings, oob, spares);
+    let made = made.and_then(|(mut team, mut spares)| {
+        if purpose == Purpose::Nonblocking {
+            team.run_in_fibers()?;
+            spares.iter_mut().try_for_each(Team::run_in_fibers)?;
+        }
+        Ok((team, spares))
+    });
+    match made {
+        Ok((team, spares)) => {
             if let Some(key) = &key {
                 parked::keep_spares(spares, key);
             }
@@ -126,8 +130,10 @@ fn team(
 }
 
 fn refused(session: &Session, comm: Comm, error: &EngineError) -> &'static str {
-    if let EngineError::SwitchedOff { .. } = error {
-        return reason::SWITCHED_OFF;
+    match error {
+        EngineError::SwitchedOff { .. } => return reason::SWITCHED_OFF,
+        EngineError::Unconnected => return reason::NO_CONNECTION,
+        _ => {}
     }
     if let EngineError::Refused { act: PREPARING, .. } = error {
         tracing::debug!("{error}");

@@ -59,7 +59,7 @@ fn want_nonblocking(session: &Session, comm: Comm) -> &'static str {
     };
     // SAFETY: the entry of a communicator in use.
     match unsafe { &*entry } {
-        Entry::Team(team, ..) if !team.is_on_one_node() => reason::BETWEEN_NODES,
+        Entry::Team(team, ..) if !team.may_connect_all() => reason::TOO_MANY_CONNECTIONS,
         Entry::Team(_, _, nonblocking) => {
             if nonblocking.want() {
                 // No thread is to remember the entry.

@@ -25,7 +25,7 @@ pub(crate) fn connect_all(
     peers_of: &dyn Fn(Rank) -> Vec<Rank>,
     blocking_wait: &mut BlockingWait<'_>,
 ) -> Result<(), EngineError> {
-    if map.rails.is_none() || !state.connected.sets.insert(which) {
+    if map.rails.is_none() || state.connected.all || !state.connected.sets.insert(which) {
         return Ok(());
     }
     let extends = which.exchange_data() && !state.connected.whole;
@@ -52,7 +52,10 @@ pub(crate) fn connect_all(
         state.oob().agree_while(here, keep_on)
     })?;
     match everywhere {
-        true => Ok(()),
+        true => {
+            state.connected.all = which == Peers::All;
+            Ok(())
+        }
         false => {
             if here && map.rank == Rank(0) {
                 warn(map, "another rank, which says more with FERRORAIL_LOG=info");

@@ -18,6 +18,8 @@ pub(crate) enum Peers {
     },
     /// Those among whom leaders pass quiescence on.
     Quiescence,
+    /// All on other nodes.
+    All,
 }
 
 impl Peers {
@@ -26,6 +28,7 @@ impl Peers {
         match *self {
             Self::Schedule { collective, .. } => collective != Collective::Barrier,
             Self::Quiescence => false,
+            Self::All => true,
         }
     }
 }
@@ -37,6 +40,8 @@ const PAIRS_MAX: u32 = 64;
 #[derive(Default)]
 pub(crate) struct Connected {
     pub(super) sets: HashSet<Peers>,
+    /// Whether every rank is connected to all on other nodes.
+    pub(super) all: bool,
     /// Whether ranks have registered the whole of their segments.
     pub(super) whole: bool,
     /// The peers of each rank as bits, in teams of at most [`PAIRS_MAX`].

@@ -3,9 +3,12 @@
 //! were made.
 
 use super::Team;
-use crate::OFFERED;
-use ferrorail_base::fiber;
+use super::connect::connect_all;
+use super::connected::Peers;
+use crate::blocking_wait::BlockingWait;
+use crate::{EngineError, OFFERED};
 use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_base::{Rank, fiber};
 use ferrorail_coll::named::{Named, named};
 use ferrorail_shm::Waiter;
 
@@ -64,10 +67,23 @@ impl Drop for Turn<'_> {
 }
 
 impl Team {
-    /// Has calls leave their fiber where they would wait, and take turns. Before the first call.
-    pub fn run_in_fibers(&mut self) {
-        self.map.wait = self.map.wait.suspending();
+    /// Has calls leave their fiber where they would wait, and take turns. Before the first call. Connects all ranks, as a
+    /// call that is under way must wait for no call of the host: collective between nodes.
+    ///
+    /// # Errors
+    /// On all ranks, if some rank cannot connect to another.
+    pub fn run_in_fibers(&mut self) -> Result<(), EngineError> {
         self.turns.are_taken = true;
+        let (map, state) = (&self.map, self.state.get_mut());
+        // Joining takes calls of the host, at the first multicast.
+        state.plans.leave_multicast();
+        let all = || (0..map.topology.size()).map(Rank);
+        let is_far = |rank, &peer: &Rank| !map.topology.same_node(peer, rank);
+        let peers_of = |rank| all().filter(|peer| is_far(rank, peer)).collect();
+        let mut blocking_wait = BlockingWait::new(map, "preparing for non-blocking collectives");
+        connect_all(map, state, Peers::All, &peers_of, &mut blocking_wait)?;
+        self.map.wait = self.map.wait.suspending();
+        Ok(())
     }
 
     /// The number of the next call, which its fiber is to have.
@@ -82,9 +98,14 @@ impl Team {
         Turn { turns, number }
     }
 
-    /// Whether all ranks are on one (virtual) node.
-    pub fn is_on_one_node(&self) -> bool {
-        self.map.topology.node_count() == 1
+    /// Whether every rank may connect to every other, as calls in fibers demand.
+    pub fn may_connect_all(&self) -> bool {
+        self.map.all_pairs
+    }
+
+    /// Whether ranks are on several (virtual) nodes.
+    pub fn has_rails(&self) -> bool {
+        self.map.rails.is_some()
     }
 
     /// Whether each rank of every host has a core of its own.
@@ -117,10 +138,11 @@ pub struct DriverWait<'a> {
 }
 
 impl DriverWait<'_> {
-    /// One idle step; ranks of the node end it when it sleeps.
+    /// One idle step; ranks of the node end it when it sleeps. What rails bring rings nothing.
     pub fn idle(&mut self) {
         let map = &self.team.map;
-        let doorbell = (map.node_memory.is_some()).then(|| map.segment().doorbell());
+        let rings = map.node_memory.is_some() && map.rails.is_none();
+        let doorbell = rings.then(|| map.segment().doorbell());
         let poke = &mut || map.context.host.poke();
         self.waiter.idle(doorbell.as_ref(), poke);
     }
@@ -130,7 +152,7 @@ impl DriverWait<'_> {
 mod tests {
     use super::*;
     use crate::{Context, NoHost};
-    use ferrorail_base::config::Settings;
+    use ferrorail_base::config::{FabricChoice, Settings};
     use ferrorail_base::fiber::{Driver, Fiber};
     use ferrorail_bootstrap::InProcess;
     use std::sync::Arc;
@@ -175,21 +197,38 @@ mod tests {
         team.free();
     }
 
-    #[test]
-    fn calls_in_fibers_take_turns() {
-        let context = Context::new(Settings::default(), Box::new(NoHost));
+    fn run_on_nodes(settings: Settings, nodes: u32) {
+        let context = Context::new(settings, Box::new(NoHost));
         std::thread::scope(|scope| {
             for oob in InProcess::world(RANKS) {
                 let context = &context;
                 scope.spawn(move || {
                     let team = Team::create(context, context.settings(), Box::new(oob));
                     let mut team = team.expect("a team");
-                    team.run_in_fibers();
-                    assert!(team.is_on_one_node() && !team.is_forced_to_host("allgather"));
+                    team.run_in_fibers().expect("all can connect");
+                    assert_eq!(team.has_rails(), nodes > 1);
+                    assert!(team.may_connect_all() && !team.is_forced_to_host("allgather"));
                     run(team);
                 });
             }
         });
+    }
+
+    #[test]
+    fn calls_in_fibers_take_turns() {
+        run_on_nodes(Settings::default(), 1);
+    }
+
+    #[test]
+    fn calls_in_fibers_take_turns_between_nodes() {
+        for node_size in [1, 2] {
+            let settings = Settings {
+                fabric: FabricChoice::Loopback,
+                node_size: Some(node_size),
+                ..Settings::default()
+            };
+            run_on_nodes(settings, RANKS.div_ceil(node_size));
+        }
     }
 
     #[test]
