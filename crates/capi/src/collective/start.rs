@@ -193,11 +193,12 @@ fn enter(
 ) -> Option<Execution> {
     let (team, of_fiber) = (queue.team().clone(), job.clone());
     let number = team.next_number();
-    let run = move || {
+    // In a box at once, as it is moved several times on its way to the fiber.
+    let run: Box<dyn FnOnce()> = Box::new(move || {
         let _turn = team.turn(number);
         let panicked = || Outcome::Failed(Box::new(internal()));
         of_fiber.finish(guarded(perform).unwrap_or_else(panicked));
-    };
+    });
     match Fiber::new(number, run) {
         Ok(mut fiber) => {
             let looks = match queue.team().has_cores() {

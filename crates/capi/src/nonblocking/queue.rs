@@ -32,11 +32,8 @@ unsafe impl Send for Later {}
 
 impl Execution {
     /// The call of this number, which is yet to `run`.
-    pub fn later(number: u64, run: impl FnOnce() + 'static) -> Self {
-        Self::Later(Later {
-            number,
-            run: Box::new(run),
-        })
+    pub fn later(number: u64, run: Box<dyn FnOnce()>) -> Self {
+        Self::Later(Later { number, run })
     }
 
     /// Goes on with it until it waits; nothing if it is over.

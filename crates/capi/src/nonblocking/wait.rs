@@ -1,7 +1,9 @@
 //! The program's calls that test and await requests. The host's, but for one thing: while collectives of ours are under
-//! way, they go on here, and who waits does so for these as well as for what the host has.
+//! way, they go on here, and who waits does so for these as well as for what the host has. Ranks of the node wake up who
+//! sleeps, so there is no sleep while something of the host's is awaited, which would come unseen.
 
-use super::queue::{any_active, go_on};
+use super::helper::Waiting;
+use super::queue::{any_active, go_on, under_way};
 use super::request::{any_open, complete, is_open, with_errors};
 use crate::lifetime;
 use crate::panic_guard::around;
@@ -43,7 +45,13 @@ pub unsafe fn all(count: c_int, first: *const c_void, forward: impl FnOnce() -> 
     let before = |session: &Session| {
         for index in 0..count.max(0) as usize {
             // SAFETY: the caller's contract.
-            wait_until(session, || unsafe { is_complete(session, first, index) });
+            let request = || unsafe { request_at(session, first, index) };
+            wait_until(session, || !is_open(request()));
+            poll_until(session, || {
+                // SAFETY: as above. What the host will complain of is complete as well.
+                let is_complete = unsafe { session.host().is_complete(request()) };
+                is_complete.unwrap_or(true)
+            });
         }
     };
     waited_for(Driver::Waiting, before, forward)
@@ -65,13 +73,18 @@ pub unsafe fn any(
     }
     let found = Cell::new(None);
     let before = |session: &Session| {
-        let all = 0..count.max(0) as usize;
+        let all = 0..count as usize;
         // SAFETY: the caller's contract.
-        let is_host_s = |index| unsafe { !is_open(request_at(session, first, index)) };
-        wait_until(session, || {
-            if all.clone().any(is_host_s) {
-                found.set(test(session.host().functions()));
-            }
+        let request = |index| unsafe { request_at(session, first, index) };
+        let null = session.host().predefined().request_null;
+        let active = all.filter(|&index| request(index) != null);
+        if active.clone().next().is_none() {
+            return;
+        }
+        let has_host_s = || active.clone().any(|index| !is_open(request(index)));
+        wait_until(session, has_host_s);
+        poll_until(session, || {
+            found.set(test(session.host().functions()));
             found.get().is_some()
         });
     };
@@ -111,6 +124,7 @@ fn step(session: &Session, driver: Driver) {
 
 /// Goes on with ours until `done`, or until nothing of ours is open: then the host's call waits.
 fn wait_until(session: &Session, mut done: impl FnMut() -> bool) {
+    let _waiting = Waiting::begin();
     while let Some(queue) = any_active() {
         let mut wait = queue.team().driver_wait();
         loop {
@@ -128,6 +142,13 @@ fn wait_until(session: &Session, mut done: impl FnMut() -> bool) {
     complete(session);
 }
 
+/// As [`wait_until`], for something of the host's.
+fn poll_until(session: &Session, mut done: impl FnMut() -> bool) {
+    while under_way() > 0 && !done() {
+        step(session, Driver::Program);
+    }
+}
+
 /// The `index`-th request from `first` on.
 ///
 /// # Safety
@@ -137,16 +158,4 @@ unsafe fn request_at(session: &Session, first: *const c_void, index: usize) -> R
     let size = host.kind().handle_bytes();
     // SAFETY: the caller's contract.
     Request(unsafe { host.handle_at(first.wrapping_byte_add(index * size)) })
-}
-
-/// Whether the host says so, or will complain of it.
-///
-/// # Safety
-/// As [`request_at`].
-unsafe fn is_complete(session: &Session, first: *const c_void, index: usize) -> bool {
-    // SAFETY: the caller's contract.
-    unsafe {
-        let request = request_at(session, first, index);
-        !is_open(request) && session.host().is_complete(request).unwrap_or(true)
-    }
 }
