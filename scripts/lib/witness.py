@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs IMB-MPI1 with and without ferrorail, in turn, and compares the minima of the slowest rank's times.
+"""Runs a suite of IMB with and without ferrorail, in turn, and compares the minima of the slowest rank's times.
 
     witness.py --library FILE [OPTION...] -- LAUNCHER... -n RANKS -- PROGRAM...
 
@@ -15,10 +15,13 @@ import sys
 import tempfile
 from statistics import geometric_mean
 
-COLLECTIVES = (
-    "Allgather Allgatherv Allreduce Alltoall Alltoallv Barrier Bcast Gather Gatherv Reduce "
-    "Reduce_scatter Reduce_scatter_block Scatter Scatterv"
-).split()
+# What runs of each suite without names.
+COLLECTIVES = {
+    "MPI1": "Allgather Allgatherv Allreduce Alltoall Alltoallv Barrier Bcast Gather Gatherv Reduce "
+    "Reduce_scatter Reduce_scatter_block Scatter Scatterv",
+    "NBC": "Iallgather_pure Iallgatherv_pure Iallreduce_pure Ialltoall_pure Ialltoallv_pure Ibarrier_pure "
+    "Ibcast_pure Igather_pure Igatherv_pure Ireduce_pure Ireduce_scatter_pure Iscatter_pure Iscatterv_pure",
+}
 SLOWER = 1.1
 SECONDS = 900
 
@@ -100,11 +103,13 @@ def main():
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--sizes", default="2:20")
     parser.add_argument("--json")
-    parser.add_argument("--benchmarks", nargs="+", default=COLLECTIVES)
+    parser.add_argument("--suite", choices=COLLECTIVES, default="MPI1")
+    parser.add_argument("--benchmarks", nargs="+")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     args = parser.parse_args()
     launcher, program = split(args.command[1:] if args.command[0] == "--" else args.command)
-    options = [*args.benchmarks, "-npmin", str(args.ranks), "-msglog", args.sizes, "-time", "0.5"]
+    benchmarks = args.benchmarks or COLLECTIVES[args.suite].split()
+    options = [*benchmarks, "-npmin", str(args.ranks), "-msglog", args.sizes, "-time", "0.5"]
     host, ours = [], []
     for number in range(1, args.runs + 1):
         print(f"run {number} of {args.runs}", file=sys.stderr)

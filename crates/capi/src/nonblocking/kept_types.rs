@@ -13,13 +13,16 @@ impl KeptTypes {
     /// What the call is to name in place of `datatype`: a duplicate of a type that is looked at later. These are types
     /// that the host packs and unpacks, and all where the call may have to wait for a stack.
     pub fn keep(&mut self, session: &Session, datatype: usize) -> usize {
+        if element_bytes(session, datatype).is_some() {
+            return datatype;
+        }
         let host = session.host();
         let of_program = host.datatype(datatype);
         let Some(layout) = layout(session, of_program) else {
             return datatype;
         };
         let is_flat = layout.runs().is_some() || layout.dense_at().is_some();
-        if element_bytes(session, datatype).is_some() || is_flat && !fiber::is_short_of_stacks() {
+        if is_flat && !fiber::is_short_of_stacks() {
             return datatype;
         }
         let Ok(duplicate) = host.duplicate_type(of_program) else {

@@ -17,7 +17,9 @@ pub struct Job {
     pub name: &'static str,
     /// The program's communicator, while it has not been freed.
     pub comm: Comm,
-    outcome: OnceLock<Outcome>,
+    is_done: AtomicBool,
+    /// How it ended otherwise.
+    fault: OnceLock<Outcome>,
     request: OnceLock<Request>,
     /// Whether the communicator is gone.
     orphaned: Arc<AtomicBool>,
@@ -60,7 +62,8 @@ impl Job {
         Self {
             name,
             comm,
-            outcome: OnceLock::new(),
+            is_done: AtomicBool::new(false),
+            fault: OnceLock::new(),
             request: OnceLock::new(),
             orphaned: orphaned.clone(),
             types,
@@ -74,13 +77,19 @@ impl Job {
 
     /// How it ended, if it has.
     pub fn outcome(&self) -> Option<&Outcome> {
-        self.outcome.get()
+        match self.is_done.load(Ordering::Acquire) {
+            true => Some(&Outcome::Done),
+            false => self.fault.get(),
+        }
     }
 
     /// It has ended so, which is said once.
     pub fn finish(&self, outcome: Outcome) {
-        let first = self.outcome.set(outcome).is_ok();
-        debug_assert!(first, "a job ends once");
+        debug_assert!(self.outcome().is_none(), "a job ends once");
+        match outcome {
+            Outcome::Done => self.is_done.store(true, Ordering::Release),
+            fault => drop(self.fault.set(fault)),
+        }
     }
 
     /// Tells the error handler of its communicator how it failed; the code, if it did.
