@@ -3,14 +3,14 @@
 //! sleeps, so there is no sleep while something of the host's is awaited, which would come unseen.
 
 use super::helper::Waiting;
-use super::queue::{any_active, go_on, under_way};
+use super::queue::{any_active, go_on};
 use super::request::{any_open, complete, is_open, with_errors};
 use crate::lifetime;
 use crate::panic_guard::around;
 use crate::session::Session;
 use crate::thread::Inside;
 use ferrorail_base::fiber::Driver;
-use ferrorail_mpi_abi::{Functions, Request};
+use ferrorail_mpi_abi::{AbiKind, Functions, Request};
 use libc::{c_int, c_void};
 use std::cell::Cell;
 
@@ -46,8 +46,8 @@ pub unsafe fn all(count: c_int, first: *const c_void, forward: impl FnOnce() -> 
         for index in 0..count.max(0) as usize {
             // SAFETY: the caller's contract.
             let request = || unsafe { request_at(session, first, index) };
-            wait_until(session, || !is_open(request()));
-            poll_until(session, || {
+            wait_until(session, Awaited::Ours, || !is_open(request()));
+            wait_until(session, Awaited::OfHost, || {
                 // SAFETY: as above. What the host will complain of is complete as well.
                 let is_complete = unsafe { session.host().is_complete(request()) };
                 is_complete.unwrap_or(true)
@@ -82,8 +82,8 @@ pub unsafe fn any(
             return;
         }
         let has_host_s = || active.clone().any(|index| !is_open(request(index)));
-        wait_until(session, has_host_s);
-        poll_until(session, || {
+        wait_until(session, Awaited::Ours, has_host_s);
+        wait_until(session, Awaited::OfHost, || {
             found.set(test(session.host().functions()));
             found.get().is_some()
         });
@@ -122,17 +122,33 @@ fn step(session: &Session, driver: Driver) {
     complete(session);
 }
 
-/// Goes on with ours until `done`, or until nothing of ours is open: then the host's call waits.
-fn wait_until(session: &Session, mut done: impl FnMut() -> bool) {
+/// What a wait is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    Ours,
+    OfHost,
+}
+
+/// Goes on with ours until `done`, or until nothing of ours is under way: then the host's call waits.
+fn wait_until(session: &Session, awaited: Awaited, mut done: impl FnMut() -> bool) {
+    let is_ours = awaited == Awaited::Ours;
+    let driver = match awaited {
+        Awaited::Ours => Driver::Waiting,
+        Awaited::OfHost => Driver::Program,
+    };
+    // Open MPI yields the core itself when it is asked.
+    let idles = is_ours || session.host().kind() != AbiKind::OpenMpi;
     let _waiting = Waiting::begin();
     while let Some(queue) = any_active() {
-        let mut wait = queue.team().driver_wait();
+        let mut wait = queue.team().driver_wait(is_ours);
         loop {
             if done() {
                 return;
             }
-            wait.idle();
-            step(session, Driver::Waiting);
+            if idles {
+                wait.idle();
+            }
+            step(session, driver);
             if queue.is_idle() {
                 break;
             }
@@ -140,13 +156,6 @@ fn wait_until(session: &Session, mut done: impl FnMut() -> bool) {
     }
     // What the helper has ended meanwhile.
     complete(session);
-}
-
-/// As [`wait_until`], for something of the host's.
-fn poll_until(session: &Session, mut done: impl FnMut() -> bool) {
-    while under_way() > 0 && !done() {
-        step(session, Driver::Program);
-    }
 }
 
 /// The `index`-th request from `first` on.

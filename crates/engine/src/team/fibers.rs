@@ -11,6 +11,7 @@ use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{Rank, fiber};
 use ferrorail_coll::named::{Named, named};
 use ferrorail_shm::Waiter;
+use std::time::Duration;
 
 /// Whose turn it is among calls in fibers.
 #[derive(Default)]
@@ -122,11 +123,15 @@ impl Team {
         })
     }
 
-    /// A wait for calls of this team that the caller drives.
-    pub fn driver_wait(&self) -> DriverWait<'_> {
+    /// A wait for calls of this team that the caller drives; without sleep unless it `may_sleep`, for what wakes up nobody.
+    pub fn driver_wait(&self, may_sleep: bool) -> DriverWait<'_> {
+        let mut policy = self.map.drivers_wait;
+        if !may_sleep {
+            policy.yields = Duration::MAX;
+        }
         DriverWait {
             team: self,
-            waiter: Waiter::new(&self.map.drivers_wait),
+            waiter: Waiter::new(&policy),
         }
     }
 }
@@ -180,7 +185,7 @@ mod tests {
         let mut results = vec![vec![0; BYTES * RANKS as usize]; CALLS];
         let calls = results.iter_mut().enumerate();
         let mut fibers: Vec<_> = calls.map(|(call, into)| start(&team, call, into)).collect();
-        let mut wait = team.driver_wait();
+        let mut wait = team.driver_wait(true);
         // Those behind are tried first, and wait for those before.
         while !fibers.is_empty() {
             for index in (0..fibers.len()).rev() {
