@@ -18,7 +18,7 @@
 //! assert!(fiber.resume(Driver::Program));
 //! ```
 
-use crate::sync::{AtomicUsize, Mutex, Ordering};
+use crate::sync::Mutex;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::Cell;
@@ -34,9 +34,38 @@ const STACKS_KEPT: usize = 64;
 /// Fibers that have a stack at a time: each takes two of the mappings of which a process has some 65,000.
 const STACKS_MAX: usize = 1024;
 
-static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
+/// The stacks of the process.
+struct Stacks {
+    /// Kept for later fibers.
+    free: Vec<DefaultStack>,
+    used: usize,
+}
 
-static STACKS: Mutex<Vec<DefaultStack>> = Mutex::new(Vec::new());
+static STACKS: Mutex<Stacks> = Mutex::new(Stacks {
+    free: Vec::new(),
+    used: 0,
+});
+
+impl Stacks {
+    /// A stack, if there are not as many as `most`, and memory for one.
+    fn take(&mut self, most: usize) -> Option<DefaultStack> {
+        if self.used >= most {
+            return None;
+        }
+        let kept = self.free.pop();
+        let stack = kept.or_else(|| DefaultStack::new(STACK_BYTES).ok())?;
+        self.used += 1;
+        Some(stack)
+    }
+
+    /// One that a fiber had.
+    fn give_back(&mut self, stack: DefaultStack) {
+        self.used -= 1;
+        if self.free.len() < STACKS_KEPT {
+            self.free.push(stack);
+        }
+    }
+}
 
 /// Which kind of thread drives a fiber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +143,7 @@ pub fn leave_to_program() {
 
 /// Whether as many fibers have a stack as may.
 pub fn is_short_of_stacks() -> bool {
-    STACKS_USED.load(Ordering::Relaxed) >= STACKS_MAX
+    STACKS.lock().used >= STACKS_MAX
 }
 
 /// A call that can be left while it waits.
@@ -130,10 +159,7 @@ impl Fiber {
     /// # Errors
     /// If there is no stack for it, as too many fibers have one or memory is short; what was to be run.
     pub fn new<F: FnOnce() + 'static>(number: u64, run: F) -> Result<Self, F> {
-        match is_short_of_stacks() {
-            true => Err(run),
-            false => Self::in_turn(number, run),
-        }
+        Self::among(STACKS_MAX, number, run)
     }
 
     /// As [`Fiber::new`], however many have a stack: others wait for this one.
@@ -141,11 +167,14 @@ impl Fiber {
     /// # Errors
     /// If memory is short; what was to be run.
     pub fn in_turn<F: FnOnce() + 'static>(number: u64, run: F) -> Result<Self, F> {
-        let kept = STACKS.lock().pop();
-        let Some(stack) = kept.or_else(|| DefaultStack::new(STACK_BYTES).ok()) else {
+        Self::among(usize::MAX, number, run)
+    }
+
+    /// A fiber, if there are not as many as `most`.
+    fn among<F: FnOnce() + 'static>(most: usize, number: u64, run: F) -> Result<Self, F> {
+        let Some(stack) = STACKS.lock().take(most) else {
             return Err(run);
         };
-        STACKS_USED.fetch_add(1, Ordering::Relaxed);
         let coroutine = Coroutine::with_stack(stack, move |yielder, driver| {
             let place = Place {
                 number,
@@ -171,11 +200,7 @@ impl Fiber {
         }
         if let Some(done) = self.0.take() {
             debug_assert!(done.done(), "it has returned");
-            STACKS_USED.fetch_sub(1, Ordering::Relaxed);
-            let mut stacks = STACKS.lock();
-            if stacks.len() < STACKS_KEPT {
-                stacks.push(done.into_stack());
-            }
+            STACKS.lock().give_back(done.into_stack());
         }
         true
     }
@@ -188,7 +213,7 @@ impl Drop for Fiber {
             match coroutine.started() {
                 true => std::mem::forget(coroutine),
                 false => {
-                    STACKS_USED.fetch_sub(1, Ordering::Relaxed);
+                    STACKS.lock().used -= 1;
                     drop(coroutine);
                 }
             }
@@ -199,7 +224,7 @@ impl Drop for Fiber {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::AtomicU32;
+    use crate::sync::{AtomicU32, Ordering};
     use std::sync::Arc;
 
     #[test]

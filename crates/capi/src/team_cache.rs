@@ -19,6 +19,7 @@ pub use entry::Entry;
 pub use nonblocking::nonblocking;
 
 use crate::handle_cache::HandleCache;
+use crate::nonblocking::comm_team::CommTeam;
 use crate::nonblocking::queue::Queue;
 use crate::oob_pmpi::OobPmpi;
 use crate::parked::{self, Key, Purpose};
@@ -241,7 +242,7 @@ fn take_down(address: usize) {
     };
     end_use(team, key.as_ref());
     if let Some(Ok(queue)) = nonblocking.queue() {
-        queue.orphaned().store(true, Ordering::Relaxed);
+        queue.comm_team().orphan();
         ORPHANED.lock().push(queue.clone());
         end_orphaned();
     }
@@ -254,7 +255,8 @@ fn end_orphaned() {
         .extract_if(.., |queue| queue.is_idle())
         .collect();
     for queue in over {
-        end_use(queue.team(), queue.key());
+        let CommTeam { team, key, .. } = &**queue.comm_team();
+        end_use(team, key.as_ref());
     }
 }
 

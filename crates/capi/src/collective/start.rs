@@ -101,12 +101,11 @@ unsafe fn begin<C: Collective>(
     let _inside = Inside::enter();
     let comm = session.host().comm(args.comm);
     // SAFETY: a communicator in use by this call is not freed meanwhile.
-    let queue = with_local(|local| unsafe {
-        team_cache::nonblocking(session, &local.handle_cache, comm).map(Arc::clone)
-    });
-    let checked = match (C::CHECK(session, args), &queue) {
+    let queue =
+        with_local(|local| unsafe { team_cache::nonblocking(session, &local.handle_cache, comm) });
+    let mut checked = match (C::CHECK(session, args), &queue) {
         (Ok(checked), _) => checked,
-        (Err(_), Ok(queue)) => return Err(missed(session, args, queue)),
+        (Err(_), &Ok(queue)) => return Err(missed(session, args, queue)),
         (Err(_), Err(_)) => return Err(Rest::Forward(invalid(session, args.root, comm), 0)),
     };
     let left = |reason| Rest::Forward(reason, checked.known_bytes());
@@ -116,23 +115,24 @@ unsafe fn begin<C: Collective>(
         Ok(queue) => queue,
         Err(reason) => return Err(left(reason)),
     };
-    let (of_call, checked, types) = keep_types::<C>(session, args, checked, &queue)?;
+    let mut of_call = *args;
+    let types = keep_types::<C>(session, queue, &mut of_call, &mut checked)?;
     // Asked of the host, which the thread that may go on with this must not call.
     rejects_aliases(session);
-    let job = Job::new(C::NONBLOCKING_NAME, comm, queue.orphaned(), types);
-    let (job, team) = (Arc::new(job), queue.team().clone());
-    let perform = move || {
+    let job = Job::new(C::NONBLOCKING_NAME, comm, queue.comm_team(), types);
+    let job = Arc::new(job);
+    let perform = move |team: &Team| {
         // SAFETY: the caller's contract.
-        match unsafe { on_team::<C>(session, &team, &of_call, &checked) } {
+        match unsafe { on_team::<C>(session, team, &of_call, &checked) } {
             Ok(()) => Outcome::Done,
             Err((Refusal::Left(reason), _)) => {
                 let call = (C::NONBLOCKING_NAME, of_call.comm);
                 by_the_host(session, call, reason, of_host)
             }
-            Err((refusal, took_part)) => failure(&team, refusal, took_part),
+            Err((refusal, took_part)) => failure(team, refusal, took_part),
         }
     };
-    let execution = enter(&queue, &job, perform);
+    let execution = enter(&job, perform);
     // SAFETY: the program's argument.
     let keep = |made: Request| unsafe { session.host().write_handle(request, made.0) };
     // One that knows how it ends may still wait for its turn to do so.
@@ -156,52 +156,48 @@ unsafe fn begin<C: Collective>(
     }
 }
 
-/// The arguments of a `checked` call with types that live as long as it, and these.
+/// Has the arguments of a `checked` call name types that live as long as it, which are returned.
 fn keep_types<C: Collective>(
     session: &Session,
-    args: &Args,
-    checked: C::Checked,
     queue: &Arc<Queue>,
-) -> Result<(Args, C::Checked, KeptTypes), Rest> {
-    let (mut kept, mut of_call) = (KeptTypes::default(), *args);
+    args: &mut Args,
+    checked: &mut C::Checked,
+) -> Result<KeptTypes, Rest> {
+    let mut kept = KeptTypes::default();
     // Types of buffers that are not significant on this rank may be anything.
     let is_root = u32::try_from(args.root) == Ok(queue.team().rank().0);
     let sends = is_root || !C::NAME.starts_with("scatter");
     let receives = is_root || !C::NAME.starts_with("gather");
-    for (buffer, is_used) in [(&mut of_call.send, sends), (&mut of_call.recv, receives)] {
+    for (buffer, is_used) in [(&mut args.send, sends), (&mut args.recv, receives)] {
         if is_used && buffer.datatype != 0 && !is_in_place(session, buffer) {
             buffer.datatype = kept.keep(session, buffer.datatype);
         }
     }
-    if !kept.has_duplicates() {
-        return Ok((of_call, checked, kept));
-    }
-    match C::CHECK(session, &of_call) {
-        Ok(checked) => Ok((of_call, checked, kept)),
-        Err(_) => {
-            kept.free(session);
-            Err(missed(session, args, queue))
+    if kept.has_duplicates() {
+        match C::CHECK(session, args) {
+            Ok(of_duplicates) => *checked = of_duplicates,
+            Err(_) => {
+                kept.free(session);
+                return Err(missed(session, args, queue));
+            }
         }
     }
+    Ok(kept)
 }
 
 /// Begins a job, which goes on to where it waits; how far it is, if it is not over.
-fn enter(
-    queue: &Arc<Queue>,
-    job: &Arc<Job>,
-    perform: impl FnOnce() -> Outcome + 'static,
-) -> Option<Execution> {
-    let (team, of_fiber) = (queue.team().clone(), job.clone());
-    let number = team.next_number();
+fn enter(job: &Arc<Job>, perform: impl FnOnce(&Team) -> Outcome + 'static) -> Option<Execution> {
+    let (of_fiber, number) = (job.clone(), job.team().next_number());
     // In a box at once, as it is moved several times on its way to the fiber.
     let run: Box<dyn FnOnce()> = Box::new(move || {
+        let team = of_fiber.team();
         let _turn = team.turn(number);
         let panicked = || Outcome::Failed(Box::new(internal()));
-        of_fiber.finish(guarded(perform).unwrap_or_else(panicked));
+        of_fiber.finish(guarded(|| perform(team)).unwrap_or_else(panicked));
     });
     match Fiber::new(number, run) {
         Ok(mut fiber) => {
-            let looks = match queue.team().has_cores() {
+            let looks = match job.team().has_cores() {
                 true => FIRST_LOOKS,
                 false => 1,
             };
@@ -253,9 +249,9 @@ fn by_the_host(
 /// This rank takes no part in a call that others may be in.
 fn miss(queue: &Arc<Queue>, comm: Comm) {
     let name = "a call with invalid arguments";
-    let job = Job::new(name, comm, queue.orphaned(), KeptTypes::default());
-    let (job, team) = (Arc::new(job), queue.team().clone());
-    let execution = enter(queue, &job, move || {
+    let job = Job::new(name, comm, queue.comm_team(), KeptTypes::default());
+    let job = Arc::new(job);
+    let execution = enter(&job, |team| {
         team.begin_call();
         team.miss_operation();
         Outcome::Done

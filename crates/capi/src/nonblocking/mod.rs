@@ -2,12 +2,14 @@
 //! these, and is gone on with by the program's calls that test and await requests, by those that wait in ferrorail, and else
 //! by a thread (`docs/design/0070-nonblocking-collectives.md`).
 //!
+//! * [`comm_team`]: the team of one communicator;
 //! * [`queue`]: the calls of one communicator, in order;
 //! * [`helper`]: the thread that goes on where the program does not;
 //! * [`kept_types`]: types that the program may free while a call is under way;
 //! * [`request`]: what the program has for a call: a generalized request of the host;
 //! * [`wait`]: the program's calls on requests.
 
+pub mod comm_team;
 pub mod helper;
 pub mod kept_types;
 pub mod queue;

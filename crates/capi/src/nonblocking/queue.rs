@@ -1,9 +1,10 @@
 //! The non-blocking collectives of a communicator that are under way, in order, and all communicators that have some.
 
+use super::comm_team::CommTeam;
 use super::request::Job;
 use crate::parked::Key;
 use ferrorail_base::fiber::{Driver, Fiber};
-use ferrorail_base::sync::{AtomicBool, AtomicU64, AtomicUsize, Claim, Mutex, Ordering};
+use ferrorail_base::sync::{AtomicU64, AtomicUsize, Claim, Mutex, Ordering};
 use ferrorail_engine::Team;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,15 +52,13 @@ impl Execution {
 
 /// Those of one communicator.
 pub struct Queue {
-    team: Arc<Team>,
-    key: Option<Key>,
+    comm_team: Arc<CommTeam>,
     /// The first, which whoever goes on with it claims.
     first: Claim<Option<Started>>,
     /// Those behind it.
     others: Mutex<VecDeque<Started>>,
     /// How many there are.
     length: AtomicUsize,
-    orphaned: Arc<AtomicBool>,
 }
 
 /// Those that have collectives under way.
@@ -78,33 +77,26 @@ impl Queue {
     /// For a communicator whose non-blocking collectives run on `team`, made for `key`.
     pub fn new(team: Arc<Team>, key: Option<Key>) -> Self {
         Self {
-            team,
-            key,
+            comm_team: Arc::new(CommTeam::new(team, key)),
             first: Claim::default(),
             others: Mutex::default(),
             length: AtomicUsize::new(0),
-            orphaned: Arc::default(),
         }
     }
 
     /// The team that they run on.
     pub fn team(&self) -> &Arc<Team> {
-        &self.team
+        &self.comm_team.team
     }
 
-    /// What the team was made for.
-    pub fn key(&self) -> Option<&Key> {
-        self.key.as_ref()
+    /// The team and what belongs to it.
+    pub fn comm_team(&self) -> &Arc<CommTeam> {
+        &self.comm_team
     }
 
     /// Whether nothing is under way.
     pub fn is_idle(&self) -> bool {
         self.length.load(Ordering::Acquire) == 0
-    }
-
-    /// Whether the communicator is gone: what is under way goes on.
-    pub fn orphaned(&self) -> &Arc<AtomicBool> {
-        &self.orphaned
     }
 
     /// Puts a collective that waits behind all others.
@@ -161,7 +153,7 @@ pub fn any_active() -> Option<Arc<Queue>> {
     let active = ACTIVE.lock();
     let mut busy = active.iter().filter(|queue| !queue.is_idle());
     let first = busy.next()?;
-    let over_rails = |queue: &&Arc<Queue>| queue.team.has_rails();
+    let over_rails = |queue: &&Arc<Queue>| queue.team().has_rails();
     Some(busy.find(over_rails).unwrap_or(first).clone())
 }
 

@@ -1,10 +1,12 @@
 //! What the program has for a non-blocking collective: a generalized request of the host (MPI 4.1, section 13.2), which all
 //! of its calls on requests take, alone or among its own.
 
+use super::comm_team::CommTeam;
 use super::kept_types::KeptTypes;
 use crate::error::{CallError, Wrong, report};
 use crate::session::Session;
 use ferrorail_base::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
+use ferrorail_engine::Team;
 use ferrorail_mpi_abi::{Comm, MpiError, Request};
 use libc::c_int;
 use std::cell::RefCell;
@@ -21,8 +23,7 @@ pub struct Job {
     /// How it ended otherwise.
     fault: OnceLock<Outcome>,
     request: OnceLock<Request>,
-    /// Whether the communicator is gone.
-    orphaned: Arc<AtomicBool>,
+    comm_team: Arc<CommTeam>,
     types: KeptTypes,
 }
 
@@ -52,11 +53,11 @@ thread_local! {
 }
 
 impl Job {
-    /// A call `name` on `comm`, which is gone if it is `orphaned`. It gives up `types` at its end.
+    /// A call `name` on `comm`, which has this team. It gives up `types` at its end.
     pub fn new(
         name: &'static str,
         comm: Comm,
-        orphaned: &Arc<AtomicBool>,
+        comm_team: &Arc<CommTeam>,
         types: KeptTypes,
     ) -> Self {
         Self {
@@ -65,9 +66,14 @@ impl Job {
             is_done: AtomicBool::new(false),
             fault: OnceLock::new(),
             request: OnceLock::new(),
-            orphaned: orphaned.clone(),
+            comm_team: comm_team.clone(),
             types,
         }
+    }
+
+    /// The team that it runs on.
+    pub fn team(&self) -> &Arc<Team> {
+        &self.comm_team.team
     }
 
     /// Gives up its types. By a thread of the program, once it is over.
@@ -94,7 +100,7 @@ impl Job {
 
     /// Tells the error handler of its communicator how it failed; the code, if it did.
     pub fn report(&self, session: &Session) -> Option<c_int> {
-        let comm = match self.orphaned.load(Ordering::Relaxed) {
+        let comm = match self.comm_team.is_orphaned() {
             // Errors of no communicator are of this one (MPI 4.1, section 9.3).
             true => session.host().predefined().comm_self,
             false => self.comm,

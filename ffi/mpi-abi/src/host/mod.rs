@@ -83,6 +83,8 @@ pub struct Host {
     version: String,
     library: Library,
     from_fortran: OnceLock<Option<WindowFromFortran>>,
+    /// Open MPI's request of messages to nobody.
+    completed: OnceLock<crate::Request>,
 }
 
 /// Defines what handles are that a C program passed in registers.
@@ -143,6 +145,7 @@ impl Host {
             version,
             library,
             from_fortran: OnceLock::new(),
+            completed: OnceLock::new(),
         })
     }
 

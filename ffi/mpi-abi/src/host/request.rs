@@ -1,7 +1,7 @@
 //! Requests for operations that are not the library's own.
 
 use super::{Host, MpiError};
-use crate::{Comm, Request};
+use crate::{AbiKind, Comm, Request};
 use libc::{c_int, c_void};
 use std::ptr;
 
@@ -43,13 +43,21 @@ impl Host {
     /// # Errors
     /// The library's.
     pub fn completed_request(&self, comm: Comm) -> Result<Request, MpiError> {
+        if let Some(&request) = self.completed.get() {
+            return Ok(request);
+        }
         let (byte, nobody) = (self.predefined.byte, self.constants().proc_null);
         let nothing = ptr::null();
         // SAFETY: no byte is sent; `request` is as large as any handle.
-        self.answer("MPI_Isend", Request(0), |request| unsafe {
+        let request = self.answer("MPI_Isend", Request(0), |request| unsafe {
             let request = ptr::from_mut(request).cast();
             (self.functions.isend)(nothing, 0, byte, nobody, 0, comm, request)
-        })
+        })?;
+        if self.kind == AbiKind::OpenMpi {
+            // The same one for all such messages, which the library never frees.
+            self.completed.get_or_init(|| request);
+        }
+        Ok(request)
     }
 
     /// A request that is complete after [`Host::complete_request`] (`MPI_Grequest_start`; MPI 4.1, section 13.2). The library
