@@ -131,6 +131,9 @@ enum Awaited {
 
 /// Goes on with ours until `done`, or until nothing of ours is under way: then the host's call waits.
 fn wait_until(session: &Session, awaited: Awaited, mut done: impl FnMut() -> bool) {
+    if done() {
+        return;
+    }
     let is_ours = awaited == Awaited::Ours;
     let driver = match awaited {
         Awaited::Ours => Driver::Waiting,

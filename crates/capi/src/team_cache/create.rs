@@ -1,7 +1,7 @@
 //! Making the team of a communicator, together with all its ranks.
 
 use super::entry::{Entry, Nonblocking};
-use super::sweep;
+use super::{end_use, sweep};
 use crate::comm_settings;
 use crate::nonblocking::queue::Queue;
 use crate::oob_pmpi::OobPmpi;
@@ -15,6 +15,7 @@ use ferrorail_engine::waiting::InHost;
 use ferrorail_engine::{EngineError, PREPARING, Team};
 use ferrorail_mpi_abi::{Comm, MpiError};
 use std::borrow::Cow;
+use std::iter;
 use std::sync::Arc;
 
 /// Decides, together with all ranks of `comm`, what becomes of its collectives. No lock is held, so
@@ -110,16 +111,16 @@ fn team(
     Wanted { key, purpose }: Wanted,
 ) -> Entry {
     let spares = key.as_ref().map_or(0, parked::spares_wanted);
-    let made = Team::create_with_spares(&session.context, settings, oob, spares);
-    let made = made.and_then(|(mut team, mut spares)| {
-        if purpose == Purpose::Nonblocking {
-            team.run_in_fibers()?;
-            spares.iter_mut().try_for_each(Team::run_in_fibers)?;
-        }
-        Ok((team, spares))
-    });
-    match made {
-        Ok((team, spares)) => {
+    match Team::create_with_spares(&session.context, settings, oob, spares) {
+        Ok((mut team, mut spares)) => {
+            if purpose == Purpose::Nonblocking {
+                let mut all = iter::once(&mut *team).chain(&mut spares);
+                if let Err(error) = all.try_for_each(Team::run_in_fibers) {
+                    // Others may still be in it.
+                    end_use(&Arc::from(team), None);
+                    return Entry::Forward(refused(session, comm, &error));
+                }
+            }
             if let Some(key) = &key {
                 parked::keep_spares(spares, key);
             }

@@ -74,17 +74,26 @@ impl Team {
     /// # Errors
     /// On all ranks, if some rank cannot connect to another.
     pub fn run_in_fibers(&mut self) -> Result<(), EngineError> {
+        self.connect_to_all()?;
         self.turns.are_taken = true;
-        let (map, state) = (&self.map, self.state.get_mut());
+        self.map.wait = self.map.wait.suspending();
+        Ok(())
+    }
+
+    fn connect_to_all(&self) -> Result<(), EngineError> {
+        let (map, mut state) = (&self.map, self.state());
         // Joining takes calls of the host, at the first multicast.
         state.plans.leave_multicast();
         let all = || (0..map.topology.size()).map(Rank);
         let is_far = |rank, &peer: &Rank| !map.topology.same_node(peer, rank);
         let peers_of = |rank| all().filter(|peer| is_far(rank, peer)).collect();
         let mut blocking_wait = BlockingWait::new(map, "preparing for non-blocking collectives");
-        connect_all(map, state, Peers::All, &peers_of, &mut blocking_wait)?;
-        self.map.wait = self.map.wait.suspending();
-        Ok(())
+        let connected = connect_all(map, &mut state, Peers::All, &peers_of, &mut blocking_wait);
+        connected.inspect_err(|error| {
+            if !matches!(error, EngineError::Unconnected) {
+                self.break_off(&mut state, error);
+            }
+        })
     }
 
     /// The number of the next call, which its fiber is to have.
