@@ -13,7 +13,7 @@ need_imb() {
     openmpi)
         need openmpi-bin libopenmpi-dev git
         build_imb "$2"
-        IMB=("$(cache_dir)/imb-$IMB_VERSION/src_cpp/IMB-$2")
+        IMB=("$(imb_folder "$2")/src_cpp/IMB-$2")
         IMB_LAUNCH=(mpirun.openmpi --oversubscribe)
         ;;
     mpich)
@@ -37,15 +37,17 @@ need_imb() {
 # need_impi PREFIX: the wheel of Intel's MPI, in a virtual environment of its own.
 need_impi() { need_wheel "$1" "impi-rt==$IMPI_VERSION" --no-deps; }
 
+# imb_folder SUITE: where its source is compiled: suites share files that are compiled differently for each.
+imb_folder() { echo "$(cache_dir)/imb-$IMB_VERSION-$1"; }
+
 # build_imb SUITE: for Open MPI, whose C++ bindings do not compile under the warnings that IMB makes errors.
 build_imb() {
     local folder log
-    folder=$(cache_dir)/imb-$IMB_VERSION
+    folder=$(imb_folder "$1")
     [[ ! -x $folder/src_cpp/IMB-$1 ]] || return 0
+    rm -rf "$folder"
     mkdir -p "${folder%/*}"
-    if [[ -d $folder/src_cpp ]]; then
-        : # with another suite
-    elif [[ ${IMB_SOURCE:-} ]]; then
+    if [[ ${IMB_SOURCE:-} ]]; then
         cp -r "$IMB_SOURCE" "$folder" || die "IMB_SOURCE=$IMB_SOURCE cannot be copied"
     else
         echo "fetching IMB $IMB_VERSION" >&2

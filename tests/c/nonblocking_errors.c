@@ -4,6 +4,7 @@
  *     mpirun -n P nonblocking_errors [wait or test]
  */
 #include "check.h"
+#include "nonblocking_ready.h"
 
 static int tests;
 
@@ -25,20 +26,6 @@ static int class_of(int code)
     int class = MPI_SUCCESS;
     MPI_Error_class(code, &class);
     return class;
-}
-
-/* A communicator that returns errors, on which non-blocking collectives are taken. */
-static MPI_Comm fresh(void)
-{
-    MPI_Comm comm;
-    MPI_Request request;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    MPI_Barrier(comm);
-    MPI_Ibarrier(comm, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    MPI_Barrier(comm);
-    return comm;
 }
 
 /* Calls go on, on the host, when all ranks have found the error; until then they fail, or are right. */

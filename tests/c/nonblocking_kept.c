@@ -5,24 +5,11 @@
  *     mpirun -n P nonblocking_kept [calls at once, default 3000]
  */
 #include "check.h"
+#include "nonblocking_ready.h"
 
 enum { BLOCKS = 550000 }; /* of a type that is not flattened */
 
 static int rank, size;
-
-/* A communicator on which non-blocking collectives are taken. */
-static MPI_Comm fresh(void)
-{
-    MPI_Comm comm;
-    MPI_Request request;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    MPI_Barrier(comm);
-    MPI_Ibarrier(comm, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    MPI_Barrier(comm);
-    return comm;
-}
 
 /* Waits of no requests end at once while a call is under way. */
 static void no_requests(void)

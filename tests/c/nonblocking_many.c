@@ -4,6 +4,7 @@
  *     mpirun -n P nonblocking_many [seed, default 1] [rounds, default 60] [largest block in bytes, default 60000]
  */
 #include "check.h"
+#include "nonblocking_ready.h"
 #include "random_data.h"
 #include <unistd.h>
 
@@ -201,11 +202,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < comm_count; i++) {
             MPI_Comm_rank(comms[i], &ranks[i]);
             MPI_Comm_size(comms[i], &sizes[i]);
-            /* After these non-blocking ones are taken. */
-            MPI_Barrier(comms[i]);
-            MPI_Ibarrier(comms[i], &requests[0]);
-            MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
-            MPI_Barrier(comms[i]);
+            make_ready(comms[i]);
         }
         int count = 1 + (int)below(&shared, MOST), of[MOST];
         for (int i = 0; i < count; i++) {

@@ -4,6 +4,7 @@
  *     mpirun -n P nonblocking_threads [rounds, default 1000]
  */
 #include "check.h"
+#include "nonblocking_ready.h"
 #include <pthread.h>
 
 enum { THREADS = 3, LONGEST = 64 };
@@ -54,17 +55,12 @@ int main(int argc, char **argv)
 {
     int level;
     pthread_t threads[THREADS];
-    MPI_Request request;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     expect(level == MPI_THREAD_MULTIPLE, "no MPI_THREAD_MULTIPLE", level, 0);
     rounds = argc > 1 ? atol(argv[1]) : 1000;
     for (int i = 0; i < THREADS; i++) {
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
-        /* After these non-blocking ones are taken. */
-        MPI_Barrier(comms[i]);
-        MPI_Ibarrier(comms[i], &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-        MPI_Barrier(comms[i]);
+        make_ready(comms[i]);
     }
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, run, &comms[i]);

@@ -230,8 +230,8 @@ impl Oob for OobPmpi {
     }
 
     fn give_up(&mut self, peers: &[Rank]) {
-        fiber::leave_to_program();
         static GONE: [u8; 1] = [1];
+        fiber::leave_to_program();
         let Some(private) = &self.private else {
             return;
         };

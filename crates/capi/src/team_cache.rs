@@ -206,7 +206,7 @@ fn retired() -> MutexGuard<'static, Vec<Arc<Team>>> {
     RETIRED.lock()
 }
 
-/// Queues of freed communicators with collectives under way.
+/// Queues of freed communicators until nothing is under way in them.
 static ORPHANED: Mutex<Vec<Arc<Queue>>> = Mutex::new(Vec::new());
 
 /// Takes down retired teams that nobody uses any more. Not from a callback of the host, which it calls.
@@ -248,7 +248,7 @@ fn take_down(address: usize) {
     }
 }
 
-/// Ends the use of queues of freed communicators that have nothing under way any more.
+/// Ends the use of those in which nothing is under way any more.
 fn end_orphaned() {
     let over: Vec<_> = ORPHANED
         .lock()

@@ -46,8 +46,8 @@ pub unsafe fn all(count: c_int, first: *const c_void, forward: impl FnOnce() -> 
         for index in 0..count.max(0) as usize {
             // SAFETY: the caller's contract.
             let request = || unsafe { request_at(session, first, index) };
-            wait_until(session, Awaited::Ours, || !is_open(request()));
-            wait_until(session, Awaited::OfHost, || {
+            wait_until(session, Driver::Waiting, || !is_open(request()));
+            wait_until(session, Driver::Program, || {
                 // SAFETY: as above. What the host will complain of is complete as well.
                 let is_complete = unsafe { session.host().is_complete(request()) };
                 is_complete.unwrap_or(true)
@@ -82,8 +82,8 @@ pub unsafe fn any(
             return;
         }
         let has_host_s = || active.clone().any(|index| !is_open(request(index)));
-        wait_until(session, Awaited::Ours, has_host_s);
-        wait_until(session, Awaited::OfHost, || {
+        wait_until(session, Driver::Waiting, has_host_s);
+        wait_until(session, Driver::Program, || {
             found.set(test(session.host().functions()));
             found.get().is_some()
         });
@@ -122,36 +122,26 @@ fn step(session: &Session, driver: Driver) {
     complete(session);
 }
 
-/// What a wait is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Awaited {
-    Ours,
-    OfHost,
-}
-
-/// Goes on with ours until `done`, or until nothing of ours is under way: then the host's call waits.
-fn wait_until(session: &Session, awaited: Awaited, mut done: impl FnMut() -> bool) {
+/// Goes on with ours until `done`, or until nothing of ours is under way: then the host's call waits. As a
+/// [`Driver::Waiting`] for something of ours, and else for something of the host's.
+fn wait_until(session: &Session, driver: Driver, mut done: impl FnMut() -> bool) {
     if done() {
         return;
     }
-    let is_ours = awaited == Awaited::Ours;
-    let driver = match awaited {
-        Awaited::Ours => Driver::Waiting,
-        Awaited::OfHost => Driver::Program,
-    };
+    let is_ours = driver == Driver::Waiting;
     // Open MPI yields the core itself when it is asked.
     let idles = is_ours || session.host().kind() != AbiKind::OpenMpi;
     let _waiting = Waiting::begin();
     while let Some(queue) = any_active() {
         let mut wait = queue.team().driver_wait(is_ours);
         loop {
-            if done() {
-                return;
-            }
             if idles {
                 wait.idle();
             }
             step(session, driver);
+            if done() {
+                return;
+            }
             if queue.is_idle() {
                 break;
             }

@@ -113,7 +113,7 @@ impl Team {
 
     /// After most errors peers may be anywhere.
     #[cold]
-    fn failed(&self, state: &mut State, error: EngineError) -> EngineError {
+    pub(crate) fn failed(&self, state: &mut State, error: EngineError) -> EngineError {
         match error {
             // Nothing was done.
             EngineError::ElementTooLarge { .. }

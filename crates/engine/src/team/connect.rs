@@ -25,7 +25,8 @@ pub(crate) fn connect_all(
     peers_of: &dyn Fn(Rank) -> Vec<Rank>,
     blocking_wait: &mut BlockingWait<'_>,
 ) -> Result<(), EngineError> {
-    if map.rails.is_none() || state.connected.all || !state.connected.sets.insert(which) {
+    let sets = &mut state.connected.sets;
+    if map.rails.is_none() || sets.contains(&Peers::All) || !sets.insert(which) {
         return Ok(());
     }
     let extends = which.exchange_data() && !state.connected.whole;
@@ -52,10 +53,7 @@ pub(crate) fn connect_all(
         state.oob().agree_while(here, keep_on)
     })?;
     match everywhere {
-        true => {
-            state.connected.all = which == Peers::All;
-            Ok(())
-        }
+        true => Ok(()),
         false => {
             if here && map.rank == Rank(0) {
                 warn(map, "another rank, which says more with FERRORAIL_LOG=info");

@@ -40,8 +40,6 @@ const PAIRS_MAX: u32 = 64;
 #[derive(Default)]
 pub(crate) struct Connected {
     pub(super) sets: HashSet<Peers>,
-    /// Whether every rank is connected to all on other nodes.
-    pub(super) all: bool,
     /// Whether ranks have registered the whole of their segments.
     pub(super) whole: bool,
     /// The peers of each rank as bits, in teams of at most [`PAIRS_MAX`].

@@ -89,11 +89,7 @@ impl Team {
         let peers_of = |rank| all().filter(|peer| is_far(rank, peer)).collect();
         let mut blocking_wait = BlockingWait::new(map, "preparing for non-blocking collectives");
         let connected = connect_all(map, &mut state, Peers::All, &peers_of, &mut blocking_wait);
-        connected.inspect_err(|error| {
-            if !matches!(error, EngineError::Unconnected) {
-                self.break_off(&mut state, error);
-            }
-        })
+        connected.map_err(|error| self.failed(&mut state, error))
     }
 
     /// The number of the next call, which its fiber is to have.
