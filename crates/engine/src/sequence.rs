@@ -7,7 +7,7 @@ use ferrorail_shm::EAGER_SLOTS;
 use rotation::{Annex, Annexes, LONG_PARTS, Rotation, long_bytes, turning_bytes};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-pub(crate) use rotation::{LONG_PART, annex_bytes, rotating_bytes, rotating_share};
+pub(crate) use rotation::{LONG_PART, SHARES, annex_bytes, rotating_bytes, rotating_share};
 
 mod rotation;
 

@@ -52,10 +52,7 @@ pub use slot::EagerSlot;
 pub use wait::Doorbell;
 
 #[cfg(not(loom))]
-pub use copy::{
-    Cma, ScratchKind, cma_allow, copy_into_shared, copy_out_of_shared, copy_past_caches,
-    exceeds_caches,
-};
+pub use copy::{Cma, ScratchKind, cma_allow, copy_out_of_shared, copy_past_caches, exceeds_caches};
 #[cfg(not(loom))]
 pub use node::NodeSegment;
 #[cfg(not(loom))]

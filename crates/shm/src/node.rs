@@ -1,8 +1,8 @@
 //! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
 
+use crate::copy::Written;
 use crate::layout::LINE;
 use crate::segment::found::Found;
-use crate::segment::placement::prefer_numa_node;
 use crate::segment::{Segment, SegmentHandle, ShmError, round_to_pages};
 use crate::{
     Arrival, Cores, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeGeometry, NodeLayout, Status,
@@ -11,7 +11,8 @@ use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
-use std::io;
+
+mod scratch;
 
 /// Words of a cache line.
 const WORDS_OF_LINE: usize = LINE / size_of::<u64>();
@@ -29,6 +30,7 @@ pub struct NodeSegment {
     finished: Found<AtomicU64>,
     /// The words that say on which cores ranks waited last.
     cores: Found<AtomicU32>,
+    written: Written,
 }
 
 impl NodeSegment {
@@ -79,6 +81,7 @@ impl NodeSegment {
                 ranks * WORDS_OF_LINE,
             ),
             cores: Found::new(&segment, layout.cores(), ranks),
+            written: Written::none_of(segment.bytes()),
             segment,
             layout,
         }
@@ -215,47 +218,6 @@ impl NodeSegment {
     /// The word in which `r` is told what became of the `index`-th message that it sends.
     pub fn ack(&self, r: NodeRank, channel: u32, index: u16) -> &AtomicU64 {
         self.segment.word(self.layout.ack(r, channel, index))
-    }
-
-    /// `r`'s scratch of `channel`.
-    #[inline]
-    pub fn scratch(&self, r: NodeRank, channel: u32) -> MemoryRange {
-        self.wide_scratch(r, channel, 1)
-    }
-
-    /// `r`'s scratch of `width` adjacent channels from `channel` on.
-    #[inline]
-    pub fn wide_scratch(&self, r: NodeRank, channel: u32, width: u32) -> MemoryRange {
-        let at = self.layout.scratch(r, channel);
-        let bytes = self.geometry().run_bytes(channel, width) as usize;
-        self.segment.range().slice(at, bytes)
-    }
-
-    /// `bytes` bytes of `r`'s rotating scratch, from `start` on.
-    #[inline]
-    pub fn rotating(&self, r: NodeRank, start: usize, bytes: usize) -> MemoryRange {
-        let end = start + bytes;
-        assert!(
-            end as u64 <= self.geometry().rotating_bytes,
-            "rotating scratch"
-        );
-        let at = self.layout.rotating(r);
-        self.segment.range().slice(at + start, bytes)
-    }
-
-    /// Has the scratch of `r` come from NUMA node `numa_node`, where `r` reads what others write there first.
-    ///
-    /// # Errors
-    /// The system's, which may not allow that.
-    pub fn prefer_numa_node(&self, r: NodeRank, numa_node: u32) -> io::Result<()> {
-        let bytes = self.geometry().channels as usize * self.geometry().scratch_capacity();
-        // Channels lie one after the other.
-        let scratch = self.segment.range().slice(self.layout.scratch(r, 0), bytes);
-        prefer_numa_node(scratch, numa_node)?;
-        match self.geometry().rotating_bytes {
-            0 => Ok(()),
-            bytes => prefer_numa_node(self.rotating(r, 0, bytes as usize), numa_node),
-        }
     }
 
     /// `r`'s area number `index`.

@@ -35,8 +35,11 @@ macro_rules! constants {
     };
 }
 
+/// `MPI_SUCCESS`, 0 in every library (MPI 4.1, section 9.5).
+pub const SUCCESS: c_int = 0;
+
 constants! {
-    /// `MPI_ERR_*` (MPI 4.1, section 9.4). `MPI_SUCCESS` is 0 everywhere.
+    /// `MPI_ERR_*` (MPI 4.1, section 9.4).
     #[expect(missing_docs, reason = "the names are the standard's")]
     ErrorClasses {
         buffer: c_int = 1, 1, 1;
@@ -56,8 +59,6 @@ constants! {
 constants! {
     /// What a program's compiler took from the library's `mpi.h`.
     Constants {
-        /// `MPI_SUCCESS`.
-        success: c_int = 0, 0, 0;
         /// `MPI_IN_PLACE`, an address.
         in_place: usize = 1, usize::MAX, 1;
         /// `MPI_STATUS_IGNORE`, an address.

@@ -33,7 +33,7 @@ mod library;
 mod operation;
 
 pub use combiner::Combiner;
-pub use constants::{Constants, ErrorClasses, WindowConstants, WindowErrors};
+pub use constants::{Constants, ErrorClasses, SUCCESS, WindowConstants, WindowErrors};
 pub use datatype::{DatatypeTable, PREDEFINED_DATATYPES};
 pub use functions::{CopyFn, DeleteFn, Functions, RequestCancelFn, RequestFreeFn, RequestQueryFn};
 pub use handle::{Comm, Datatype, Group, Info, Op, Predefined, PredefinedHandle, Request, Win};

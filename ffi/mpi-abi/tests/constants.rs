@@ -1,7 +1,8 @@
 //! The tables against each library's own header, as its compiler wrapper sees it.
 
 use ferrorail_mpi_abi::{
-    AbiKind, Combiner, Constants, PREDEFINED_DATATYPES, PREDEFINED_OPERATIONS, WindowConstants,
+    AbiKind, Combiner, Constants, PREDEFINED_DATATYPES, PREDEFINED_OPERATIONS, SUCCESS,
+    WindowConstants,
 };
 use std::collections::HashMap;
 use std::path::Path;
@@ -49,7 +50,7 @@ fn check(kind: AbiKind, found: &HashMap<String, i128>) {
     check_topologies(found, constants);
     let errors = &constants.errors;
     let integers = [
-        ("MPI_SUCCESS", constants.success),
+        ("MPI_SUCCESS", SUCCESS),
         ("MPI_ANY_SOURCE", constants.any_source),
         ("MPI_PROC_NULL", constants.proc_null),
         ("MPI_UNDEFINED", constants.undefined),

@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::team_cache::{self, Entry};
 use crate::thread::{self, Local};
 use ferrorail_engine::{EngineError, Team};
-use ferrorail_mpi_abi::Comm;
+use ferrorail_mpi_abi::{Comm, SUCCESS};
 use libc::c_int;
 
 /// Runs the call, or `forward`s it and says so in the statistics.
@@ -37,7 +37,7 @@ unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() 
         Some(unsafe { attempt::<C>(session, local, args) })
     });
     match outcome {
-        Some(Some(Ok(code))) => code,
+        Some(Some(Ok(()))) => SUCCESS,
         Some(Some(Err(rest))) => by_the_host::<C>(local, *rest, args, forward),
         Some(None) => forward(),
         None => after_panic(Some(args.comm)),
@@ -62,7 +62,7 @@ fn by_the_host<C: Collective>(
         }
         Rest::Missed(reason) => {
             let code = forwarded(session, (C::NAME, args.comm), reason, 0, forward);
-            if code != session.host().constants().success {
+            if code != SUCCESS {
                 let comm = session.host().comm(args.comm);
                 team_cache::with_made_team(session, comm, Team::miss_operation);
             }
@@ -71,8 +71,8 @@ fn by_the_host<C: Collective>(
     }
 }
 
-/// What a call returns, or what is left to do for it: in a box, as outcomes are handed up on every call.
-type Outcome = Result<c_int, Box<Rest>>;
+/// What is left to do for a call that has not come to its end: in a box, so that an outcome is handed up in a register.
+type Outcome = Result<(), Box<Rest>>;
 
 /// What the host has to do for a call.
 enum Rest {
@@ -106,7 +106,7 @@ unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) 
         }
     {
         return match outcome {
-            Ok(()) => Ok(session.host().constants().success),
+            Ok(()) => Ok(()),
             Err(refusal) => refused::<C>(session, args.root, comm, leave(team, refusal), true),
         };
     }
@@ -146,7 +146,7 @@ unsafe fn attempt_any<C: Collective>(
         }
     };
     match outcome {
-        Ok(()) => Ok(session.host().constants().success),
+        Ok(()) => Ok(()),
         Err((refusal, took_part)) => refused::<C>(session, args.root, comm, refusal, took_part),
     }
 }

@@ -4,7 +4,7 @@ use super::{Args, Buffer, Checked, Refusal};
 use crate::datatype::Elements;
 use crate::error::{CallError, Wrong};
 use crate::session::Session;
-use ferrorail_mpi_abi::AbiKind;
+use ferrorail_mpi_abi::{AbiKind, SUCCESS};
 use libc::{c_int, c_void};
 use std::sync::OnceLock;
 
@@ -175,7 +175,7 @@ fn try_alias(session: &Session) -> bool {
     let code = unsafe {
         (host.functions().allgather)(address, 1, int, address, 1, int, session.self_comm)
     };
-    code != host.constants().success
+    code != SUCCESS
 }
 
 /// Refuses a block that is sent from where it is received, if the host does. To be asked when the call is

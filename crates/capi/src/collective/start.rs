@@ -21,7 +21,7 @@ use crate::team_cache;
 use crate::thread::{Inside, with_local};
 use ferrorail_base::fiber::{self, Driver, Fiber};
 use ferrorail_engine::{EngineError, Team};
-use ferrorail_mpi_abi::{Comm, MpiError, Request};
+use ferrorail_mpi_abi::{Comm, MpiError, Request, SUCCESS};
 use libc::{c_int, c_void};
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub unsafe fn start<C: Collective>(
     let (session, rest) = match outcome {
         None => return after_panic(Some(args.comm)),
         Some(None) => return forward(),
-        Some(Some((session, Ok(())))) => return session.host().constants().success,
+        Some(Some((_, Ok(())))) => return SUCCESS,
         Some(Some((session, Err(rest)))) => (session, rest),
     };
     let (call, comm) = (
@@ -78,15 +78,13 @@ pub unsafe fn start<C: Collective>(
         Rest::Forward(reason, bytes) => forwarded(session, call, reason, bytes, forward),
         Rest::Missed(reason, queue) => {
             let code = forwarded(session, call, reason, 0, forward);
-            if code != session.host().constants().success {
+            if code != SUCCESS {
                 let _inside = Inside::enter();
                 miss(&queue, comm);
             }
             code
         }
-        Rest::Ended(job) => job
-            .report(session)
-            .unwrap_or(session.host().constants().success),
+        Rest::Ended(job) => job.report(session).unwrap_or(SUCCESS),
     }
 }
 

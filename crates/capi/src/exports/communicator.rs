@@ -11,7 +11,7 @@ use crate::panic_guard::around;
 use crate::session::Session;
 use crate::team_cache::{self, Dying};
 use crate::thread::Inside;
-use ferrorail_mpi_abi::{Comm, MpiError};
+use ferrorail_mpi_abi::{Comm, MpiError, SUCCESS};
 use libc::{c_int, c_void};
 
 /// Has the host act on `comm`, then `act` on the keys of ours if the host had no error.
@@ -23,7 +23,7 @@ fn with_info(
     around(Some(comm), lifetime::session, forward, |session, code| {
         let Some(session) = session else { return code };
         let _inside = Inside::enter();
-        if code == session.host().constants().success
+        if code == SUCCESS
             && let Err(error) = act(session)
         {
             tracing::warn!("info keys of a communicator are ignored: {error}");

@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::team_cache;
 use crate::thread::{self, InHostCall, Inside};
 use ferrorail_engine::{Memory, Team, Threads, Window, WindowSpec};
-use ferrorail_mpi_abi::{Comm, Host, Info, Win};
+use ferrorail_mpi_abi::{Comm, Host, Info, SUCCESS, Win};
 use libc::{c_int, c_void};
 use std::ffi::CStr;
 
@@ -83,7 +83,7 @@ pub unsafe fn create(args: &NewWindow, forward: impl FnOnce() -> c_int) -> c_int
         Some((session, unsafe { try_create(session, comm, args) }))
     });
     match decided {
-        Some(Some((session, Ok(())))) => session.host().constants().success,
+        Some(Some((_, Ok(())))) => SUCCESS,
         Some(Some((session, Err(why)))) => forwarded(session, (name, args.comm), why, 0, forward),
         Some(None) => forward(),
         None => after_panic(Some(args.comm)),

@@ -32,7 +32,7 @@ use crate::session::Session;
 use crate::thread::{self, Local};
 use entry::find;
 use ferrorail_engine::WindowError;
-use ferrorail_mpi_abi::Win;
+use ferrorail_mpi_abi::{SUCCESS, Win};
 use libc::c_int;
 
 /// Runs `call` on the window that came in a register, or forwards it and says so in the statistics.
@@ -77,7 +77,7 @@ unsafe fn run_on(
             if local.is_host_due() {
                 session.context.drive_host();
             }
-            session.host().constants().success
+            SUCCESS
         }
         Some(Some(Err(error))) => by_the_host(local, (name, window), error, forward),
         Some(None) => forward(),

@@ -8,7 +8,7 @@ use crate::panic_guard::{after_panic, around, guarded};
 use crate::session::Session;
 use crate::thread::{self, Inside};
 use ferrorail_base::Rank;
-use ferrorail_mpi_abi::Host;
+use ferrorail_mpi_abi::{Host, SUCCESS};
 use libc::{c_int, c_void};
 
 /// `MPI_Win_get_attr`: predefined keys of our windows; all else is the host's, and not counted.
@@ -29,7 +29,7 @@ pub unsafe fn attribute(
             // SAFETY: the program does not free a window that it asks about.
             let entry = unsafe { find(&local.recent_windows, handle) }?;
             let found = entry.attributes.value(session.host(), key)?;
-            Some((found, session.host().constants().success))
+            Some((found, SUCCESS))
         })
     });
     let (found, success) = match own {
@@ -67,7 +67,7 @@ pub unsafe fn group(window: usize, group: *mut c_void, forward: impl FnOnce() ->
         Ok(made) => {
             // SAFETY: the program's output argument.
             unsafe { host.write_handle(group, made.0) };
-            host.constants().success
+            SUCCESS
         }
         Err(error) => report_window(session, host.window(window), "win_get_group", &error.into()),
     }
@@ -129,7 +129,7 @@ fn after(
             // SAFETY: the program does not free a window that it asks about.
             let entry = unsafe { find(&local.recent_windows, handle) }?;
             let _inside = Inside::enter();
-            (code == session.host().constants().success).then(|| act(session, entry))
+            (code == SUCCESS).then(|| act(session, entry))
         });
         code
     };

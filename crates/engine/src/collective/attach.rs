@@ -2,9 +2,9 @@
 //!
 //! Which is faster depends on the processor, on how far apart the cores are, and on what the kernel takes for each page:
 //! between near cores of one machine the segment takes two thirds of the time, between cores of another one half as long
-//! again. So all ranks, in the first long call and again now and then, make the same all-to-all both ways. Rank 0's times
-//! count; the rules of the table say what follows from them (`attach_percent`), for other collectives as well: what
-//! differs is how far the cores are apart.
+//! again. So all ranks, in the first long call and again now and then, make the same all-to-all both ways. The times of
+//! all together count; the rules of the table say what follows from them (`attach_percent`), for other collectives as
+//! well: what differs is how far the cores are apart.
 
 use super::by_length::long_pair;
 use super::words::gather_words;
@@ -13,12 +13,14 @@ use crate::EngineError;
 use crate::choice::{self, Chooser};
 use crate::plan::{Found, Plan, selector};
 use crate::run::Even;
+use crate::scratch::Scratch;
 use crate::selection::{LONG_BYTES_MIN, Selector};
-use crate::team::map::Map;
+use crate::sequence::SHARES;
+use crate::team::map::{CHANNELS, Map};
 use crate::team::state::State;
 use ferrorail_base::memory::{NoMemory, filled};
 use ferrorail_base::sync::Mutex;
-use ferrorail_base::{ProcessId, Rank};
+use ferrorail_base::{NodeRank, ProcessId, Rank};
 use ferrorail_coll::Collective;
 use ferrorail_coll::select::{NOT_MEASURED, Table};
 use ferrorail_shm::Cma;
@@ -28,14 +30,14 @@ use std::time::{Duration, Instant};
 /// Length of the blocks that are timed: on both machines that were compared what is faster for these is so for longer ones.
 const TRIAL_BYTES: usize = 128 << 10;
 
-/// How often each way is timed before it counts, as the first times touch scratch that nobody had touched: channel by
-/// channel of two ranks, all at once of more.
-fn first_rounds(ranks: u32) -> usize {
-    if ranks == 2 { 4 } else { 2 }
-}
+/// How often each way is timed, by turns; the median counts.
+const ROUNDS: usize = 5;
 
-/// How often it counts; the median does.
-const ROUNDS: usize = 9;
+/// How often before that: new scratch takes some rounds to get to the caches where it stays.
+const FIRST_ROUNDS: usize = 3;
+
+/// Operations in a row that are timed together. When a rank goes on after one depends on who else had its core.
+const OPERATIONS: usize = 3;
 
 /// In so many operations the ranks look whether times are recent.
 const INTERVAL: u64 = 64;
@@ -89,8 +91,7 @@ pub(super) fn look(map: &Map, state: &mut State, call: &Call<'_>) -> Result<(), 
     }
     let mut percent = gather_words(map, state, recent(map).unwrap_or(UNKNOWN))?[0];
     if percent == UNKNOWN {
-        let mine = measure(map, state)?;
-        percent = gather_words(map, state, mine)?[0];
+        percent = measure(map, state)?;
         tracing::debug!(
             percent,
             "long messages by cross-memory attach instead of through the segment"
@@ -148,8 +149,8 @@ fn is_long(map: &Map, call: &Call<'_>) -> bool {
     }
 }
 
-/// Time by cross-memory attach in percent of the time through the segment; [`NOT_MEASURED`] if a rank has no memory for
-/// that, or does not reach another's any more.
+/// Time by cross-memory attach in percent of the time through the segment, of all ranks together; [`NOT_MEASURED`] if a
+/// rank has no memory for that, or does not reach another's any more.
 fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
     let ranks = map.topology.size();
     let bytes = ranks as usize * TRIAL_BYTES;
@@ -169,7 +170,10 @@ fn measure(map: &Map, state: &mut State) -> Result<u64, EngineError> {
         std::mem::forget(received);
     }
     let [segment, attach] = times?;
-    Ok((100 * attach / segment).min(u128::from(NOT_MEASURED) - 1) as u64)
+    let all = gather_words(map, state, u64::from(segment) << 32 | u64::from(attach))?;
+    let segment: u64 = all.iter().map(|times| times >> 32).sum();
+    let attach: u64 = all.iter().map(|&times| u64::from(times as u32)).sum();
+    Ok((100 * attach / segment).min(u64::from(NOT_MEASURED) - 1))
 }
 
 /// What `call`, which sends all of `sent`, takes through the segment and by cross-memory attach, in nanoseconds.
@@ -178,27 +182,43 @@ fn time_both_ways(
     state: &mut State,
     call: &Call<'_>,
     sent: &mut [u8],
-) -> Result<[u128; 2], EngineError> {
+) -> Result<[u32; 2], EngineError> {
     let mut ways = both_ways(map, call).map(|plan| (plan, Vec::new()));
-    let first = first_rounds(map.topology.size());
-    for round in 0..first + ROUNDS {
+    populate_scratch(map, call.collective);
+    for round in 0..FIRST_ROUNDS + ROUNDS {
         for (plan, times) in &mut ways {
-            // Programs send what they have just written.
-            // SAFETY: all of `sent`; nobody reads it between operations.
-            unsafe { sent.as_mut_ptr().write_bytes(round as u8, sent.len()) };
             let start = Instant::now();
-            scheduled(map, state, plan, call)?;
+            for _ in 0..OPERATIONS {
+                // Programs send what they have just written.
+                // SAFETY: all of `sent`; nobody reads it between operations.
+                unsafe { sent.as_mut_ptr().write_bytes(round as u8, sent.len()) };
+                scheduled(map, state, plan, call)?;
+            }
             // Of ranks that share cores one may be through while others have yet to copy.
             gather_words(map, state, 0)?;
-            if round >= first {
+            if round >= FIRST_ROUNDS {
                 times.push(start.elapsed());
             }
         }
     }
     Ok(ways.map(|(_, mut times)| {
         times.sort_unstable();
-        times[ROUNDS / 2].as_nanos().max(1)
+        let median = times[ROUNDS / 2].as_nanos().max(1);
+        u32::try_from(median).unwrap_or(u32::MAX)
     }))
+}
+
+/// Has the scratch mapped that calls of `collective` use, of all ranks. Until it is, which without this takes a hundred
+/// operations, these take twice as long.
+fn populate_scratch(map: &Map, collective: Collective) {
+    let (segment, scratch) = (map.segment(), Scratch::of(map));
+    for rank in 0..map.topology.size() {
+        let rank = NodeRank(rank);
+        segment.populate(match scratch.rotating_share(collective) {
+            Some(share) => segment.rotating(rank, 0, share as usize * SHARES),
+            None => segment.wide_scratch(rank, 0, CHANNELS),
+        });
+    }
 }
 
 /// Whether this rank reaches the memory of all others, each of which says where it has some. One that gave up the right to
@@ -256,6 +276,23 @@ mod tests {
                 assert_eq!(ways, [Protocol::Eager, Protocol::Rendezvous], "{forced}");
             });
         }
+    }
+
+    #[test]
+    fn all_ranks_come_to_the_same_time() {
+        let settings = Settings::default();
+        let percents = Mutex::new(Vec::new());
+        on_ranks(3, &settings, |team| {
+            let percent = measure(&team.map, &mut team.state()).expect("measured");
+            percents.lock().push(percent);
+        });
+        let percents = percents.lock();
+        assert!(percents.len() == 3 && percents[0] > 0, "{percents:?}");
+        assert!(percents[0] < NOT_MEASURED.into(), "{percents:?}");
+        assert!(
+            percents.iter().all(|&percent| percent == percents[0]),
+            "{percents:?}"
+        );
     }
 
     #[test]

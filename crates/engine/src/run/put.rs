@@ -56,7 +56,7 @@ impl<'a> Run<'a> {
                 Buffer::Node => self.neighbours.leader_of(to),
                 _ => self.map.topology.node_rank_of(to),
             };
-            let room = self.spans.at_peer(self.map.segment(), owner, into);
+            let room = self.spans.at_peer(owner, into);
             let dest = room.slice(0, source.bytes);
             // SAFETY: both lie in the segment or in this rank's buffers, and the verified schedule
             // orders this write with every other access.

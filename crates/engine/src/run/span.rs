@@ -7,9 +7,7 @@ use crate::team::map::Map;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Buffer, Span};
-use ferrorail_shm::{
-    NodeSegment, ScratchKind, copy_into_shared, copy_out_of_shared, copy_past_caches,
-};
+use ferrorail_shm::{NodeSegment, ScratchKind, copy_out_of_shared, copy_past_caches};
 
 /// Addresses of the four buffers of one run.
 pub(super) struct Spans<'a> {
@@ -18,12 +16,18 @@ pub(super) struct Spans<'a> {
     block_bytes: usize,
     scratch: MemoryRange,
     node: MemoryRange,
+    segment: &'a NodeSegment,
     allocation: Allocation,
 }
 
 impl<'a> Spans<'a> {
     /// Where `Node` is the scratch of `leader`.
-    pub fn new(map: &Map, user: UserBuffers<'a>, allocation: Allocation, leader: NodeRank) -> Self {
+    pub fn new(
+        map: &'a Map,
+        user: UserBuffers<'a>,
+        allocation: Allocation,
+        leader: NodeRank,
+    ) -> Self {
         let segment = map.segment();
         let unit = user.reducer.map_or(1, |reducer| reducer.element_bytes);
         Self {
@@ -31,14 +35,15 @@ impl<'a> Spans<'a> {
             user,
             scratch: scratch_of(segment, allocation, map.node_rank),
             node: scratch_of(segment, allocation, leader),
+            segment,
             allocation,
         }
     }
 
     /// Where `into` is in the scratch of `owner`, of this node.
     #[inline]
-    pub fn at_peer(&self, segment: &NodeSegment, owner: NodeRank, into: Span) -> MemoryRange {
-        let scratch = scratch_of(segment, self.allocation, owner);
+    pub fn at_peer(&self, owner: NodeRank, into: Span) -> MemoryRange {
+        let scratch = scratch_of(self.segment, self.allocation, owner);
         scratch.slice(self.bytes(into.first), self.bytes(into.count))
     }
 
@@ -192,7 +197,7 @@ impl<'a> Spans<'a> {
     /// As [`MemoryRange::copy_to`].
     pub unsafe fn copy_in(&self, from: MemoryRange, into: MemoryRange) {
         // SAFETY: passed on to the caller.
-        unsafe { copy_into_shared(from, into, self.scratch_kind()) }
+        unsafe { self.segment.copy_in(from, into, self.scratch_kind()) }
     }
 
     /// Reduces each block of `left` with that of `right` into that of `into`, which are as long as those of `Send`

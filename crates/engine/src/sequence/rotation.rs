@@ -50,7 +50,7 @@ impl Rotation {
 }
 
 /// Shares of it.
-const SHARES: usize = 2 * CHANNELS as usize;
+pub(crate) const SHARES: usize = 2 * CHANNELS as usize;
 
 /// Rotating scratch of a rank. Who writes a line that another core has read takes it from that core's cache, which is
 /// slower than anything else between two cores; when a part is written again this much later, all its lines have left

@@ -16,7 +16,9 @@ pub use window::BareWindow;
 use crate::functions::{WindowFromFortran, window_from_fortran};
 use crate::kind::library_version;
 use crate::library::Library;
-use crate::{AbiKind, Constants, Functions, Predefined, PredefinedHandle, Win, WindowConstants};
+use crate::{
+    AbiKind, Constants, Functions, Predefined, PredefinedHandle, SUCCESS, Win, WindowConstants,
+};
 use libc::{c_int, c_void};
 use std::ops::Range;
 use std::path::Path;
@@ -267,7 +269,7 @@ impl Host {
 
     /// `Ok` for `MPI_SUCCESS`, else the error with its class.
     pub fn check(&self, function: &'static str, code: c_int) -> Result<(), MpiError> {
-        if code == self.constants().success {
+        if code == SUCCESS {
             return Ok(());
         }
         let mut class = self.constants().errors.unknown;

@@ -1,7 +1,7 @@
 //! Reduction operations.
 
 use super::{Host, MpiError};
-use crate::{Comm, Datatype, Op};
+use crate::{Comm, Datatype, Op, SUCCESS};
 use libc::c_int;
 
 impl Host {
@@ -48,6 +48,6 @@ impl Host {
         // SAFETY: the caller's contract.
         let code =
             unsafe { (self.functions.allreduce)(in_place, element.cast(), 1, datatype, op, comm) };
-        code == self.constants().success
+        code == SUCCESS
     }
 }

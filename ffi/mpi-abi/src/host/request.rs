@@ -1,7 +1,7 @@
 //! Requests for operations that are not the library's own.
 
 use super::{Host, MpiError};
-use crate::{AbiKind, Comm, Request};
+use crate::{AbiKind, Comm, Request, SUCCESS};
 use libc::{c_int, c_void};
 use std::ptr;
 
@@ -22,18 +22,18 @@ unsafe extern "C" fn describe(extra: *mut c_void, status: *mut c_void) -> c_int 
         (functions.status_set_elements)(status, host.predefined().byte, 0);
         (functions.status_set_cancelled)(status, 0);
     }
-    host.constants().success
+    SUCCESS
 }
 
 unsafe extern "C" fn free(extra: *mut c_void) -> c_int {
     // SAFETY: leaked when the request was made; the library calls this once.
     let kept = unsafe { Box::from_raw(extra.cast::<Kept>()) };
     (kept.on_free)();
-    0
+    SUCCESS
 }
 
 unsafe extern "C" fn cancel(_extra: *mut c_void, _complete: c_int) -> c_int {
-    0
+    SUCCESS
 }
 
 impl Host {

@@ -1,7 +1,7 @@
 //! Windows: the host's handles, on which the program hangs names, attributes and error handlers.
 
 use super::{Host, MpiError};
-use crate::{Comm, Group, Info, Win};
+use crate::{Comm, Group, Info, SUCCESS, Win};
 use libc::{c_char, c_int};
 use std::ffi::{CStr, CString};
 
@@ -89,7 +89,7 @@ impl Host {
         }
         // SAFETY: `count` is live.
         let code = unsafe { (self.functions.info_get_nkeys)(info, &mut count) };
-        if code != self.constants().success {
+        if code != SUCCESS {
             return Vec::new();
         }
         let key = |index| {
@@ -98,9 +98,7 @@ impl Host {
             // SAFETY: `text` has room for the longest key and a final 0.
             let code = unsafe { (self.functions.info_get_nthkey)(info, index, to) };
             let found = CStr::from_bytes_until_nul(&text).ok();
-            found
-                .filter(|_| code == self.constants().success)
-                .map(CStr::to_owned)
+            found.filter(|_| code == SUCCESS).map(CStr::to_owned)
         };
         (0..count).filter_map(key).collect()
     }
@@ -119,7 +117,7 @@ impl Host {
             let to = text.as_mut_ptr().cast::<c_char>();
             (self.functions.info_get)(info, key.as_ptr(), LENGTH as c_int, to, &mut found)
         };
-        if code != self.constants().success || found == 0 {
+        if code != SUCCESS || found == 0 {
             return None;
         }
         let value = CStr::from_bytes_until_nul(&text).ok()?;

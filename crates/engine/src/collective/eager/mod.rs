@@ -19,9 +19,7 @@ use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, place};
-use ferrorail_shm::{
-    EAGER_SLOTS, EagerSlot, NodeSegment, ScratchKind, copy_into_shared, copy_out_of_shared,
-};
+use ferrorail_shm::{EAGER_SLOTS, EagerSlot, NodeSegment, ScratchKind, copy_out_of_shared};
 use form::{Form, LENGTH, Ranks, Shape, Spacing, passes_on};
 use wait::{Awaited, wait};
 
@@ -218,7 +216,7 @@ impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, B
             }
             if block.bytes <= self.form.longest() {
                 let annex = self.annex(self.map.node_rank, index, block.bytes);
-                copy_into_shared(block, annex, ScratchKind::Rotating);
+                (self.segment()).copy_in(block, annex, ScratchKind::Rotating);
             }
         }
         at
