@@ -145,6 +145,8 @@ pub(crate) struct Plans {
     found: Found,
     /// The operation from which on the few ranks of a node measure again, in the next long call.
     pub measures_from: u64,
+    /// Long calls that might have measured.
+    pub long_calls: u32,
     /// The collectives for which they do, a bit each, once that is known.
     pub measures_for: Option<u32>,
 }
@@ -156,6 +158,7 @@ impl Default for Plans {
             others: HashMap::new(),
             found: Found::default(),
             measures_from: 0,
+            long_calls: 0,
             measures_for: None,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Which is faster depends on the processor, on how far apart the cores are, and on what the kernel takes for each page:
 //! between near cores of one machine the segment takes two thirds of the time, between cores of another one half as long
-//! again. So all ranks, in the first long call and again now and then, make the same all-to-all both ways. The times of
+//! again. So all ranks, after some long calls and again now and then, make the same all-to-all both ways. The times of
 //! all together count; the rules of the table say what follows from them (`attach_percent`), for other collectives as
 //! well: what differs is how far the cores are apart.
 
@@ -38,6 +38,9 @@ const FIRST_ROUNDS: usize = 3;
 
 /// Operations in a row that are timed together. When a rank goes on after one depends on who else had its core.
 const OPERATIONS: usize = 3;
+
+/// A team makes so many long calls before it measures: what that takes, a program that makes few would not get back.
+const CALLS_MIN: u32 = 16;
 
 /// In so many operations the ranks look whether times are recent.
 const INTERVAL: u64 = 64;
@@ -87,6 +90,10 @@ pub(super) fn look(map: &Map, state: &mut State, call: &Call<'_>) -> Result<(), 
     let found = state.plans.found();
     let of = *(state.plans.measures_for).get_or_insert_with(|| dependent(map, found));
     if of & bit(call.collective) == 0 || !is_long(map, call) {
+        return Ok(());
+    }
+    state.plans.long_calls += 1;
+    if state.plans.long_calls < CALLS_MIN {
         return Ok(());
     }
     let mut percent = gather_words(map, state, recent(map).unwrap_or(UNKNOWN))?[0];
