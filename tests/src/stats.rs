@@ -37,9 +37,8 @@ fn nodes(ranks: u32, hosts: u32, settings: &Environment) -> u32 {
 /// Whether ferrorail leaves the collective to the host, whatever the arguments, or a non-blocking one for what is said to be
 /// the host's.
 fn is_the_hosts_own(row: &ForwardRow) -> bool {
-    let name = row.collective.as_str();
-    let not_offered = name == "alltoallw" || name.starts_with("neighbor_");
-    row.reason == "not offered" && not_offered || row.reason.starts_with("non-blocking")
+    let is_of_neighbours = row.collective.starts_with("neighbor_");
+    row.reason == "not offered" && is_of_neighbours || row.reason.starts_with("non-blocking")
 }
 
 impl Stats {

@@ -12,6 +12,7 @@ mod rooted;
 mod side;
 mod start;
 mod table;
+mod typed;
 mod vector;
 
 pub use attempt::run;
@@ -20,7 +21,7 @@ pub use handing_on::{count_and_forward, forwarded};
 pub use reduction::{Allreduce, Exscan, Reduce, ReduceScatter, ReduceScatterBlock, Scan};
 pub use rooted::{Bcast, Gather, Scatter};
 pub use start::start;
-pub use vector::{Allgatherv, Alltoallv, Gatherv, Scatterv};
+pub use vector::{Allgatherv, Alltoallv, Alltoallw, Gatherv, Scatterv};
 
 use crate::error::CallError;
 use crate::reason;
@@ -38,7 +39,7 @@ pub struct Buffer {
     pub address: *mut c_void,
     /// Elements for each rank.
     pub count: i64,
-    /// Their type.
+    /// Their type, or where an array has a type for each rank.
     pub datatype: usize,
 }
 

@@ -195,6 +195,26 @@ pub unsafe fn collect(
     }
 }
 
+/// Brings `from` to `elements`; gaps keep their bytes.
+///
+/// # Safety
+/// The elements are writable; `from` has their bytes, apart from them.
+pub unsafe fn distribute(
+    session: &Session,
+    elements: &Elements,
+    from: *const u8,
+) -> Result<(), CallError> {
+    match elements.dense() {
+        Some(to) => {
+            // SAFETY: the caller's contract.
+            unsafe { memory::copy_overlapping(from, to, size_of(elements)?) };
+            Ok(())
+        }
+        // SAFETY: the caller's contract.
+        None => unsafe { elements.unpack(session, from) },
+    }
+}
+
 fn size_of(elements: &Elements) -> Result<usize, CallError> {
     elements.bytes().ok_or(CallError::TooMuch)
 }

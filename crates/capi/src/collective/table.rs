@@ -1,7 +1,8 @@
 //! The blocks of a vector form: what the program lists, and the plain bytes that the engine sees.
 
 use super::list::{List, list_blocks, make_room};
-use super::plain::{collect, overlap};
+use super::plain::{collect, distribute, overlap};
+use super::typed::{Each, list_each};
 use super::{Buffer, Refusal, Table};
 use crate::datatype::{self, Elements, Layout, Packed, is_absent};
 use crate::error::CallError;
@@ -14,7 +15,7 @@ impl Table {
     /// # Safety
     /// The array of counts has an entry `index`.
     #[inline]
-    unsafe fn count(&self, index: usize) -> i64 {
+    pub(super) unsafe fn count(&self, index: usize) -> i64 {
         // SAFETY: the caller's contract.
         unsafe { entry(self.counts, index, self.large) }
     }
@@ -22,7 +23,7 @@ impl Table {
     /// # Safety
     /// The array of displacements has an entry `index`.
     #[inline]
-    unsafe fn displacement(&self, index: usize) -> i64 {
+    pub(super) unsafe fn displacement(&self, index: usize) -> i64 {
         // SAFETY: the caller's contract.
         unsafe { entry(self.displacements, index, self.large) }
     }
@@ -44,9 +45,9 @@ unsafe fn entry(array: *const c_void, index: usize, large: bool) -> i64 {
 /// The program's blocks, an entry per rank of the team, as plain bytes: in the program's memory, or packed
 /// one after the other.
 pub struct Blocks {
-    /// The first block's type and layout; no elements.
-    origin: Elements,
+    buffer: Buffer,
     table: Table,
+    rows: Rows,
     base: *mut u8,
     list: List,
     /// Addresses of the program that the list's blocks span, if they are plain bytes there.
@@ -54,18 +55,49 @@ pub struct Blocks {
     packed: Option<Packed>,
 }
 
+/// What the blocks are of.
+enum Rows {
+    /// Elements of one type: the first block's type and layout; no elements.
+    Alike(Elements),
+    /// A type for each.
+    Each(Each),
+}
+
+impl Rows {
+    /// Whether all blocks are plain bytes.
+    #[inline]
+    fn are_dense(&self) -> bool {
+        match self {
+            Self::Alike(origin) => origin.layout.dense_at().is_some(),
+            Self::Each(each) => each.iter().all(|elements| elements.dense().is_some()),
+        }
+    }
+}
+
 impl Blocks {
     /// A buffer with its table, at which nobody has looked: [`Blocks::check`] follows.
     #[inline]
     pub fn new(session: &Session, buffer: &Buffer, table: &Table) -> Self {
+        let origin = Elements {
+            address: buffer.address.cast(),
+            count: 0,
+            datatype: session.host().datatype(buffer.datatype),
+            layout: Layout::plain(0),
+        };
+        Self::with_rows(buffer, table, Rows::Alike(origin))
+    }
+
+    /// As [`Blocks::new`], of a buffer whose type is the address of an array with a type for each block.
+    pub fn typed(buffer: &Buffer, table: &Table) -> Self {
+        Self::with_rows(buffer, table, Rows::Each(Vec::new()))
+    }
+
+    #[inline]
+    fn with_rows(buffer: &Buffer, table: &Table, rows: Rows) -> Self {
         Self {
-            origin: Elements {
-                address: buffer.address.cast(),
-                count: 0,
-                datatype: session.host().datatype(buffer.datatype),
-                layout: Layout::plain(0),
-            },
+            buffer: *buffer,
             table: *table,
+            rows,
             base: buffer.address.cast(),
             list: List::new(),
             range: 0..0,
@@ -77,14 +109,24 @@ impl Blocks {
     /// [`Blocks::prepare_input`] follows, unless it is [`Blocks::check_output`].
     ///
     /// # Safety
-    /// The table's arrays have an entry per rank of `team`.
+    /// The table's arrays have an entry per rank of `team`, and so has that of types.
     #[inline]
     pub unsafe fn check(&mut self, session: &Session, team: &Team) -> Result<(), Refusal> {
-        let (origin, table) = (&mut self.origin, &self.table);
+        let (ranks, table) = (team.size(), &self.table);
+        let origin = match &mut self.rows {
+            Rows::Alike(origin) => origin,
+            Rows::Each(each) => {
+                // SAFETY: the caller's contract.
+                let listed =
+                    unsafe { list_each(&mut self.list, session, &self.buffer, table, ranks)? };
+                (*each, self.range) = (listed.each, listed.span);
+                return Ok(());
+            }
+        };
         origin.layout = datatype::layout(session, origin.datatype).ok_or(Refusal::Invalid)?;
         let (address, layout) = (origin.address.cast(), &origin.layout);
         // SAFETY: the caller's contract.
-        let listed = unsafe { list_blocks(&mut self.list, address, layout, table, team.size())? };
+        let listed = unsafe { list_blocks(&mut self.list, address, layout, table, ranks)? };
         if listed.negative {
             return Err(Refusal::Invalid);
         }
@@ -101,15 +143,19 @@ impl Blocks {
     /// The elements of the block of `rank`.
     pub fn row(&self, rank: usize) -> Elements {
         assert!(rank < self.list.len(), "a block per rank");
+        let origin = match &self.rows {
+            Rows::Alike(origin) => origin,
+            Rows::Each(each) => return each[rank].clone(),
+        };
         // SAFETY: checked: the arrays have an entry per rank.
         let (count, displacement) =
             unsafe { (self.table.count(rank), self.table.displacement(rank)) };
-        let extent = self.origin.layout.extent();
+        let extent = origin.layout.extent();
         let offset = extent.wrapping_mul(displacement as isize);
         Elements {
-            address: self.origin.address.wrapping_offset(offset),
+            address: origin.address.wrapping_offset(offset),
             count: count as usize,
-            ..self.origin.clone()
+            ..origin.clone()
         }
     }
 
@@ -128,9 +174,9 @@ impl Blocks {
     pub unsafe fn check_output(&mut self, session: &Session, team: &Team) -> Result<(), Refusal> {
         // SAFETY: the caller's contract.
         unsafe { self.check(session, team)? };
-        match self.origin.layout.dense_at() {
-            Some(_) => Ok(()),
-            None => Ok(self.pack()?),
+        match self.rows.are_dense() {
+            true => Ok(()),
+            false => Ok(self.pack()?),
         }
     }
 
@@ -145,8 +191,8 @@ impl Blocks {
         session: &Session,
         output: &Range<usize>,
     ) -> Result<(), CallError> {
-        match self.origin.layout.dense_at() {
-            Some(_) if !overlap(&self.range, output) => Ok(()),
+        match self.rows.are_dense() {
+            true if !overlap(&self.range, output) => Ok(()),
             // SAFETY: the caller's contract.
             _ => unsafe { self.copy(session) },
         }
@@ -235,7 +281,7 @@ impl Blocks {
     unsafe fn unpack(&self, session: &Session) -> Result<(), CallError> {
         for rank in 0..self.list.len() {
             // SAFETY: the caller's contract.
-            unsafe { self.row(rank).unpack(session, self.address(rank))? };
+            unsafe { distribute(session, &self.row(rank), self.address(rank))? };
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `MPI_Allgatherv`, `MPI_Gatherv`, `MPI_Scatterv`, `MPI_Alltoallv` (MPI 4.1, sections 6.5 to 6.8).
+//! `MPI_Allgatherv`, `MPI_Gatherv`, `MPI_Scatterv`, `MPI_Alltoallv`, `MPI_Alltoallw` (MPI 4.1, sections 6.5 to 6.8).
 //! Tables are looked at once the communicator, and so their length, is known.
 
 use super::fast_path::{FastCall, Outcome, bytes_of};
@@ -23,6 +23,9 @@ pub struct Scatterv;
 
 /// All-to-all of blocks of different sizes.
 pub struct Alltoallv;
+
+/// All-to-all of blocks of different sizes and types: its arrays of types are where others have a type.
+pub struct Alltoallw;
 
 impl Collective for Allgatherv {
     const NAME: &'static str = "allgatherv";
@@ -230,6 +233,45 @@ impl Collective for Scatterv {
 
 impl Checked for bool {}
 
+/// An all-to-all of the blocks that `blocks` makes of a buffer and its table.
+///
+/// # Safety
+/// As [`Collective::perform`].
+#[inline(always)]
+unsafe fn exchange(
+    call: &Call<'_>,
+    in_place: bool,
+    blocks: impl Fn(&Buffer, &Table) -> Blocks,
+) -> Result<(), Refusal> {
+    let (session, args, rank) = (call.session, call.args, call.team.rank().index());
+    // SAFETY: the program's arrays, with an entry per rank, and its elements.
+    unsafe {
+        let mut output = blocks(&args.recv, &args.recv_table);
+        output.check_output(session, call.team)?;
+        let (buffer, table) = match in_place {
+            true => (&args.recv, &args.recv_table),
+            false => (&args.send, &args.send_table),
+        };
+        let mut input = blocks(buffer, table);
+        input.check(session, call.team)?;
+        if in_place {
+            input.copy(session)?;
+        } else {
+            same_bytes(input.bytes(rank), output.bytes(rank))?;
+            input.prepare_input(session, output.range())?;
+        }
+        done((call.team).alltoallv(input.base(), input.list(), output.base(), output.list()))?;
+        output.finish(session)?;
+    }
+    // What MPICH takes for the same blocks.
+    let same = |b: &Buffer, t: &Table| (b.address, b.datatype, t.counts);
+    let alike = same(&args.send, &args.send_table) == same(&args.recv, &args.recv_table);
+    if alike && rejects_aliases(session) {
+        return Err(Refusal::from(CallError::Wrong(Wrong::Alias)));
+    }
+    Ok(())
+}
+
 impl Collective for Alltoallv {
     const NAME: &'static str = "alltoallv";
     const NONBLOCKING_NAME: &'static str = "ialltoallv";
@@ -239,33 +281,9 @@ impl Collective for Alltoallv {
 
     #[inline]
     unsafe fn perform(call: &Call<'_>, &in_place: &bool) -> Result<(), Refusal> {
-        let (session, args, rank) = (call.session, call.args, call.team.rank().index());
-        // SAFETY: the program's arrays, with an entry per rank, and its elements.
-        unsafe {
-            let mut output = Blocks::new(session, &call.args.recv, &call.args.recv_table);
-            output.check_output(session, call.team)?;
-            let (buffer, table) = match in_place {
-                true => (&args.recv, &args.recv_table),
-                false => (&args.send, &args.send_table),
-            };
-            let mut input = Blocks::new(session, buffer, table);
-            input.check(session, call.team)?;
-            if in_place {
-                input.copy(session)?;
-            } else {
-                same_bytes(input.bytes(rank), output.bytes(rank))?;
-                input.prepare_input(session, output.range())?;
-            }
-            done((call.team).alltoallv(input.base(), input.list(), output.base(), output.list()))?;
-            output.finish(session)?;
-        }
-        // What MPICH takes for the same blocks.
-        let same = |b: &Buffer, t: &Table| (b.address, b.datatype, t.counts);
-        let alike = same(&args.send, &args.send_table) == same(&args.recv, &args.recv_table);
-        if alike && rejects_aliases(session) {
-            return Err(Refusal::from(CallError::Wrong(Wrong::Alias)));
-        }
-        Ok(())
+        let blocks = |buffer: &Buffer, table: &Table| Blocks::new(call.session, buffer, table);
+        // SAFETY: the caller's contract.
+        unsafe { exchange(call, in_place, blocks) }
     }
 
     #[inline(always)]
@@ -287,5 +305,24 @@ impl Collective for Alltoallv {
         let (from, into) = (args.send.address.cast(), args.recv.address.cast());
         // SAFETY: the caller's contract.
         Some(done(unsafe { team.alltoallv(from, &send, into, &recv) }))
+    }
+}
+
+impl Collective for Alltoallw {
+    const NAME: &'static str = "alltoallw";
+    const NONBLOCKING_NAME: &'static str = "ialltoallw";
+    /// Whether it is in place.
+    type Checked = bool;
+    const CHECK: Check<bool> = Alltoallv::CHECK;
+
+    #[inline]
+    unsafe fn perform(call: &Call<'_>, &in_place: &bool) -> Result<(), Refusal> {
+        // SAFETY: the caller's contract.
+        unsafe { exchange(call, in_place, Blocks::typed) }
+    }
+
+    #[inline(always)]
+    unsafe fn fast_path(_: &FastCall<'_>) -> Option<Outcome> {
+        None
     }
 }

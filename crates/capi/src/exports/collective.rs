@@ -3,9 +3,9 @@
 use super::narrow::{Handler, Peers, Received, Sent};
 use super::{export, export_both};
 use crate::collective::{
-    self, Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Args, Barrier, Bcast, Buffer,
-    Collective, Exscan, Gather, Gatherv, Reduce, ReduceScatter, ReduceScatterBlock, Scan, Scatter,
-    Scatterv, Table,
+    self, Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Alltoallw, Args, Barrier, Bcast,
+    Buffer, Collective, Exscan, Gather, Gatherv, Reduce, ReduceScatter, ReduceScatterBlock, Scan,
+    Scatter, Scatterv, Table,
 };
 use crate::next::{MISSING, call_next};
 use libc::{c_int, c_void};
@@ -43,6 +43,29 @@ export!(MPI_Ibarrier(comm: usize, request: *mut c_void), else MISSING, |forward|
     // SAFETY: the program called the function with these arguments.
     unsafe { collective::start::<Barrier>(&args, request, &forward, of_host) }
 });
+
+mod typed {
+    use super::*;
+
+    export_both! {
+        MPI_Alltoallw MPI_Alltoallw_c (
+            send: *const c_void, send_counts: Sent<Count>, send_displacements: Sent<Displacement>,
+            send_types: *const c_void, recv: *mut c_void, recv_counts: Received<Count>,
+            recv_displacements: Received<Displacement>, recv_types: *const c_void, comm: usize
+        ), Peers::All(comm), Handler::Comm(comm), |forward| {
+            let args = Args {
+                send: Buffer::new(send, 0, send_types as usize),
+                send_table: Table::new(send_counts.0, send_displacements.0),
+                recv: Buffer::new(recv, 0, recv_types as usize),
+                recv_table: Table::new(recv_counts.0, recv_displacements.0),
+                comm,
+                ..Args::NONE
+            };
+            // SAFETY: the program called the function with these arguments.
+            unsafe { run::<Alltoallw>(&args, &forward) }
+        };
+    }
+}
 
 /// Defines functions with the same arguments: which collectives they are, with their non-blocking forms, and what the
 /// arguments mean to these.

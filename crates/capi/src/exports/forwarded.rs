@@ -1,5 +1,4 @@
-//! Collectives that are left to the host and counted: `MPI_Alltoallw` and the neighbourhood
-//! collectives (MPI 4.1, sections 6.8 and 8.6).
+//! Collectives that are left to the host and counted: the neighbourhood collectives (MPI 4.1, section 8.6).
 
 use super::export_both;
 use super::narrow::{Handler, Peers, Received, Sent};
@@ -19,12 +18,6 @@ macro_rules! forwarded {
 }
 
 forwarded! {
-    "alltoallw" All: MPI_Alltoallw MPI_Alltoallw_c (
-        send: Pointer, send_counts: Sent<Count>, send_displacements: Sent<Displacement>,
-        send_types: Pointer, recv: Pointer, recv_counts: Received<Count>,
-        recv_displacements: Received<Displacement>, recv_types: Pointer
-    );
-
     "neighbor_allgather" Neighbours: MPI_Neighbor_allgather MPI_Neighbor_allgather_c (
         send: Pointer, send_count: Count, send_type: usize, recv: Pointer, recv_count: Count,
         recv_type: usize

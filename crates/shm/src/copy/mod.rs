@@ -1,7 +1,7 @@
 //! Copying between the processes of a node.
 //!
-//! * Through a segment: copied in by [`NodeSegment::copy_in`](crate::NodeSegment::copy_in), with the stores that suit the distance of the cores, and
-//!   out by [`copy_out_of_shared`].
+//! * Through a segment: copied in by [`NodeSegment::copy_in`](crate::NodeSegment::copy_in), with the stores that suit the
+//!   distance of the cores, and out by [`copy_out_of_shared`].
 //! * By cross-memory attach ([`Cma`]): one copy, no segment, but a system call that pins pages, and
 //!   a right that the system may withhold.
 //!

@@ -1,9 +1,7 @@
 //! Which pages of a segment this process has written.
 
+use crate::layout::PAGE;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-
-/// Bytes of a page, as far as what is remembered of them goes.
-const PAGE: usize = 4096;
 
 /// Pages of a segment, a bit each. The first write of a page takes many times as long as the copy: the kernel has to find
 /// one, to clear it and to map it.

@@ -218,6 +218,16 @@ impl Host {
         }
     }
 
+    /// Entry `index` of an array of handles.
+    ///
+    /// # Safety
+    /// An array with that entry.
+    pub unsafe fn handle_in(&self, array: *const c_void, index: usize) -> usize {
+        let at = array.wrapping_byte_add(index * self.kind.handle_bytes());
+        // SAFETY: the caller's contract.
+        unsafe { self.handle_at(at) }
+    }
+
     /// Puts a handle where a C program keeps it.
     ///
     /// # Safety

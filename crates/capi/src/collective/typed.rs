@@ -1,0 +1,102 @@
+//! Blocks of which each has a type of its own, as those of `MPI_Alltoallw` (MPI 4.1, section 6.8).
+
+use super::list::{List, make_room};
+use super::{Buffer, Refusal, Table};
+use crate::datatype::{Elements, Layout};
+use crate::error::CallError;
+use crate::session::Session;
+use ferrorail_base::memory;
+use ferrorail_engine::Block;
+use libc::c_void;
+use std::ops::Range;
+
+/// The elements of each block.
+pub type Each = Vec<Elements>;
+
+/// What was found of blocks as they were listed.
+pub struct Listed {
+    /// The elements of each.
+    pub each: Each,
+    /// Addresses that those with bytes span, where all are plain bytes.
+    pub span: Range<usize>,
+}
+
+/// Lists in `list`, which is empty, what `buffer`, whose type is the address of an array of types, has for each of so many
+/// `ranks`, as `table` says, whose displacements are bytes. The type of a block of no elements may be anything.
+///
+/// # Errors
+/// If an array is missing, or a block is not right; if their bytes cannot be counted, or there is no memory.
+///
+/// # Safety
+/// The arrays have an entry per rank.
+pub unsafe fn list_each(
+    list: &mut List,
+    session: &Session,
+    buffer: &Buffer,
+    table: &Table,
+    ranks: u32,
+) -> Result<Listed, Refusal> {
+    let types = buffer.datatype as *const c_void;
+    if table.counts.is_null() || table.displacements.is_null() || types.is_null() {
+        return Err(Refusal::Invalid);
+    }
+    let ranks = ranks as usize;
+    let mut each = Vec::new();
+    memory::reserve(&mut each, ranks)?;
+    make_room(list, ranks)?;
+    let (mut total, mut start, mut end) = (0usize, usize::MAX, 0);
+    for rank in 0..ranks {
+        // SAFETY: the caller's contract.
+        let elements = unsafe { elements(session, buffer, table, rank)? };
+        let bytes = elements.bytes().ok_or(CallError::TooMuch)?;
+        total = total.checked_add(bytes).ok_or(CallError::TooMuch)?;
+        let offset = elements.dense().map_or(0, |address| {
+            if bytes != 0 {
+                start = start.min(address as usize);
+                end = end.max(address as usize + bytes);
+            }
+            (address as isize).wrapping_sub(buffer.address as isize)
+        });
+        list.push(Block { offset, bytes });
+        each.push(elements);
+    }
+    Ok(Listed {
+        each,
+        span: start.min(end)..end,
+    })
+}
+
+/// The elements of block `rank`.
+///
+/// # Safety
+/// As [`list_each`].
+unsafe fn elements(
+    session: &Session,
+    buffer: &Buffer,
+    table: &Table,
+    rank: usize,
+) -> Result<Elements, Refusal> {
+    let host = session.host();
+    // SAFETY: the caller's contract.
+    let (count, displacement, datatype) = unsafe {
+        let types = buffer.datatype as *const c_void;
+        let count = table.count(rank);
+        let displacement = table.displacement(rank);
+        (count, displacement, host.handle_in(types, rank))
+    };
+    let address = (buffer.address.cast::<u8>()).wrapping_offset(displacement as isize);
+    if count == 0 {
+        return Ok(Elements {
+            address,
+            count: 0,
+            datatype: host.datatype(datatype),
+            layout: Layout::plain(0),
+        });
+    }
+    let elements = Elements::of(session, address.cast(), count, datatype);
+    let elements = elements.map_err(|_| Refusal::Invalid)?;
+    match elements.is_absent() {
+        true => Err(Refusal::Invalid),
+        false => Ok(elements),
+    }
+}
