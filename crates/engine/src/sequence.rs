@@ -4,10 +4,10 @@
 
 use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
 use ferrorail_shm::EAGER_SLOTS;
-use rotation::{Annex, Annexes, LONG_PARTS, Rotation, long_bytes, turning_bytes};
+use rotation::{Annex, Annexes, LONG_PARTS, Rotation, long_bytes};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-pub(crate) use rotation::{LONG_PART, SHARES, annex_bytes, rotating_bytes, rotating_share};
+pub(crate) use rotation::{LONG_PART, annex_bytes, rotating_bytes, rotating_share, turning_bytes};
 
 mod rotation;
 

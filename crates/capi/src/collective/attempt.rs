@@ -105,10 +105,8 @@ unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) 
             })
         }
     {
-        return match outcome {
-            Ok(()) => Ok(()),
-            Err(refusal) => refused::<C>(session, args.root, comm, leave(team, refusal), true),
-        };
+        return outcome
+            .or_else(|refusal| refused::<C>(session, args.root, comm, leave(team, refusal), true));
     }
     // SAFETY: the caller's contract.
     unsafe { attempt_any::<C>(session, local, args, comm) }
@@ -145,10 +143,8 @@ unsafe fn attempt_any<C: Collective>(
             Err((refusal, false))
         }
     };
-    match outcome {
-        Ok(()) => Ok(()),
-        Err((refusal, took_part)) => refused::<C>(session, args.root, comm, refusal, took_part),
-    }
+    outcome
+        .or_else(|(refusal, took_part)| refused::<C>(session, args.root, comm, refusal, took_part))
 }
 
 /// Runs a `checked` call on its team. Why it does not run, and whether its operation was one of this rank's.

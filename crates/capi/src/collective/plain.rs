@@ -3,7 +3,6 @@
 use crate::datatype::{Elements, Packed};
 use crate::error::CallError;
 use crate::session::Session;
-use ferrorail_base::memory;
 use std::ops::Range;
 
 /// Where the engine finds an own block that is sent as well as received: in the program's memory, or `None` for
@@ -25,7 +24,7 @@ pub unsafe fn own_block(
         }
         _ => {
             // SAFETY: the caller's contract.
-            unsafe { collect(session, elements, own)? };
+            unsafe { elements.pack(session, own)? };
             Ok(None)
         }
     }
@@ -67,7 +66,7 @@ impl Input {
     pub unsafe fn copied(session: &Session, elements: &Elements) -> Result<Self, CallError> {
         let mut copy = Packed::new(size_of(elements)?)?;
         // SAFETY: the caller's contract; the copy has room.
-        unsafe { collect(session, elements, copy.as_mut_ptr())? };
+        unsafe { elements.pack(session, copy.as_mut_ptr())? };
         Ok(Self {
             address: copy.as_mut_ptr(),
             _copy: Some(copy),
@@ -156,7 +155,7 @@ impl<'a> Output<'a> {
                 "room for what is kept"
             );
             // SAFETY: the caller's contract.
-            unsafe { collect(session, block, self.address.wrapping_add(offset))? };
+            unsafe { block.pack(session, self.address.wrapping_add(offset))? };
         }
         Ok(())
     }
@@ -172,46 +171,6 @@ impl<'a> Output<'a> {
             unsafe { self.elements.unpack(session, self.address)? };
         }
         Ok(())
-    }
-}
-
-/// Brings the bytes of `elements` to `to`.
-///
-/// # Safety
-/// The elements are readable; `to` has room for their bytes.
-pub unsafe fn collect(
-    session: &Session,
-    elements: &Elements,
-    to: *mut u8,
-) -> Result<(), CallError> {
-    match elements.dense() {
-        Some(from) => {
-            // SAFETY: the caller's contract.
-            unsafe { memory::copy_overlapping(from, to, size_of(elements)?) };
-            Ok(())
-        }
-        // SAFETY: the caller's contract.
-        None => unsafe { elements.pack(session, to) },
-    }
-}
-
-/// Brings `from` to `elements`; gaps keep their bytes.
-///
-/// # Safety
-/// The elements are writable; `from` has their bytes, apart from them.
-pub unsafe fn distribute(
-    session: &Session,
-    elements: &Elements,
-    from: *const u8,
-) -> Result<(), CallError> {
-    match elements.dense() {
-        Some(to) => {
-            // SAFETY: the caller's contract.
-            unsafe { memory::copy_overlapping(from, to, size_of(elements)?) };
-            Ok(())
-        }
-        // SAFETY: the caller's contract.
-        None => unsafe { elements.unpack(session, from) },
     }
 }
 

@@ -1,8 +1,8 @@
 //! The blocks of a vector form: what the program lists, and the plain bytes that the engine sees.
 
 use super::list::{List, list_blocks, make_room};
-use super::plain::{collect, distribute, overlap};
-use super::typed::{Each, list_each};
+use super::plain::overlap;
+use super::typed::list_each;
 use super::{Buffer, Refusal, Table};
 use crate::datatype::{self, Elements, Layout, Packed, is_absent};
 use crate::error::CallError;
@@ -60,7 +60,7 @@ enum Rows {
     /// Elements of one type: the first block's type and layout; no elements.
     Alike(Elements),
     /// A type for each.
-    Each(Each),
+    Each(Vec<Elements>),
 }
 
 impl Rows {
@@ -117,9 +117,8 @@ impl Blocks {
             Rows::Alike(origin) => origin,
             Rows::Each(each) => {
                 // SAFETY: the caller's contract.
-                let listed =
+                (*each, self.range) =
                     unsafe { list_each(&mut self.list, session, &self.buffer, table, ranks)? };
-                (*each, self.range) = (listed.each, listed.span);
                 return Ok(());
             }
         };
@@ -207,7 +206,7 @@ impl Blocks {
         self.pack()?;
         for rank in 0..self.list.len() {
             // SAFETY: the caller's contract; the copy has room.
-            unsafe { collect(session, &self.row(rank), self.address(rank))? };
+            unsafe { self.row(rank).pack(session, self.address(rank))? };
         }
         Ok(())
     }
@@ -257,7 +256,7 @@ impl Blocks {
     pub unsafe fn keep(&self, session: &Session, rank: usize) -> Result<(), CallError> {
         if self.packed.is_some() {
             // SAFETY: the caller's contract; the block has room.
-            unsafe { collect(session, &self.row(rank), self.address(rank))? };
+            unsafe { self.row(rank).pack(session, self.address(rank))? };
         }
         Ok(())
     }
@@ -281,7 +280,7 @@ impl Blocks {
     unsafe fn unpack(&self, session: &Session) -> Result<(), CallError> {
         for rank in 0..self.list.len() {
             // SAFETY: the caller's contract.
-            unsafe { distribute(session, &self.row(rank), self.address(rank))? };
+            unsafe { self.row(rank).unpack(session, self.address(rank))? };
         }
         Ok(())
     }

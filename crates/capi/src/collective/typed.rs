@@ -10,19 +10,9 @@ use ferrorail_engine::Block;
 use libc::c_void;
 use std::ops::Range;
 
-/// The elements of each block.
-pub type Each = Vec<Elements>;
-
-/// What was found of blocks as they were listed.
-pub struct Listed {
-    /// The elements of each.
-    pub each: Each,
-    /// Addresses that those with bytes span, where all are plain bytes.
-    pub span: Range<usize>,
-}
-
 /// Lists in `list`, which is empty, what `buffer`, whose type is the address of an array of types, has for each of so many
-/// `ranks`, as `table` says, whose displacements are bytes. The type of a block of no elements may be anything.
+/// `ranks`, as `table` says, whose displacements are bytes. The type of a block of no elements may be anything. Returns the
+/// elements of each block, and the addresses that those with bytes span where all are plain bytes.
 ///
 /// # Errors
 /// If an array is missing, or a block is not right; if their bytes cannot be counted, or there is no memory.
@@ -35,7 +25,7 @@ pub unsafe fn list_each(
     buffer: &Buffer,
     table: &Table,
     ranks: u32,
-) -> Result<Listed, Refusal> {
+) -> Result<(Vec<Elements>, Range<usize>), Refusal> {
     let types = buffer.datatype as *const c_void;
     if table.counts.is_null() || table.displacements.is_null() || types.is_null() {
         return Err(Refusal::Invalid);
@@ -52,18 +42,15 @@ pub unsafe fn list_each(
         total = total.checked_add(bytes).ok_or(CallError::TooMuch)?;
         let offset = elements.dense().map_or(0, |address| {
             if bytes != 0 {
-                start = start.min(address as usize);
-                end = end.max(address as usize + bytes);
+                let range = elements.range(address);
+                (start, end) = (start.min(range.start), end.max(range.end));
             }
             (address as isize).wrapping_sub(buffer.address as isize)
         });
         list.push(Block { offset, bytes });
         each.push(elements);
     }
-    Ok(Listed {
-        each,
-        span: start.min(end)..end,
-    })
+    Ok((each, start.min(end)..end))
 }
 
 /// The elements of block `rank`.

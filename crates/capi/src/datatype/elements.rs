@@ -3,7 +3,7 @@
 use super::{Layout, layout};
 use crate::error::{CallError, Wrong};
 use crate::session::Session;
-use ferrorail_base::fiber;
+use ferrorail_base::{fiber, memory};
 use ferrorail_mpi_abi::Datatype;
 use libc::c_void;
 use std::ops::Range;
@@ -133,12 +133,18 @@ impl Elements {
         Ok(())
     }
 
-    /// Packs all elements to `to`.
+    /// Packs all elements to `to`, which may overlap with them if they are plain bytes.
     ///
     /// # Safety
     /// The elements are readable; `to` has room for [`Elements::bytes`].
     pub unsafe fn pack(&self, session: &Session, to: *mut u8) -> Result<(), CallError> {
         let layout = &self.layout;
+        if let Some(from) = self.dense() {
+            let bytes = self.bytes().ok_or(CallError::TooMuch)?;
+            // SAFETY: the caller's contract.
+            unsafe { memory::copy_overlapping(from, to, bytes) };
+            return Ok(());
+        }
         if let Some(runs) = layout.runs() {
             // SAFETY: the caller's contract.
             unsafe { runs.pack(self.address, self.count, layout.extent(), to) }
@@ -164,6 +170,12 @@ impl Elements {
     /// `from` has [`Elements::bytes`] bytes; the elements are writable.
     pub unsafe fn unpack(&self, session: &Session, from: *const u8) -> Result<(), CallError> {
         let layout = &self.layout;
+        if let Some(to) = self.dense() {
+            let bytes = self.bytes().ok_or(CallError::TooMuch)?;
+            // SAFETY: the caller's contract.
+            unsafe { memory::copy_overlapping(from, to, bytes) };
+            return Ok(());
+        }
         if let Some(runs) = layout.runs() {
             // SAFETY: the caller's contract.
             unsafe { runs.unpack(from, self.address, self.count, layout.extent()) }

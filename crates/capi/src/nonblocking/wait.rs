@@ -156,8 +156,6 @@ fn wait_until(session: &Session, driver: Driver, mut done: impl FnMut() -> bool)
 /// # Safety
 /// The program has one there.
 unsafe fn request_at(session: &Session, first: *const c_void, index: usize) -> Request {
-    let host = session.host();
-    let size = host.kind().handle_bytes();
     // SAFETY: the caller's contract.
-    Request(unsafe { host.handle_at(first.wrapping_byte_add(index * size)) })
+    Request(unsafe { session.host().handle_in(first, index) })
 }

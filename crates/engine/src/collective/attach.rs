@@ -15,7 +15,7 @@ use crate::plan::{Found, Plan, selector};
 use crate::run::Even;
 use crate::scratch::Scratch;
 use crate::selection::{LONG_BYTES_MIN, Selector};
-use crate::sequence::SHARES;
+use crate::sequence::turning_bytes;
 use crate::team::map::{CHANNELS, Map};
 use crate::team::state::State;
 use ferrorail_base::memory::{NoMemory, filled};
@@ -219,11 +219,11 @@ fn time_both_ways(
 /// operations, these take twice as long.
 fn populate_scratch(map: &Map, collective: Collective) {
     let (segment, scratch) = (map.segment(), Scratch::of(map));
-    for rank in 0..map.topology.size() {
-        let rank = NodeRank(rank);
-        segment.populate(match scratch.rotating_share(collective) {
-            Some(share) => segment.rotating(rank, 0, share as usize * SHARES),
-            None => segment.wide_scratch(rank, 0, CHANNELS),
+    let turning = turning_bytes(scratch.ranks, scratch.rotating as usize);
+    for rank in (0..scratch.ranks).map(NodeRank) {
+        segment.populate(match scratch.rotates(collective) {
+            true => segment.rotating(rank, 0, turning),
+            false => segment.wide_scratch(rank, 0, CHANNELS),
         });
     }
 }

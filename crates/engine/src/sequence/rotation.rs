@@ -50,7 +50,7 @@ impl Rotation {
 }
 
 /// Shares of it.
-pub(crate) const SHARES: usize = 2 * CHANNELS as usize;
+const SHARES: usize = 2 * CHANNELS as usize;
 
 /// Rotating scratch of a rank. Who writes a line that another core has read takes it from that core's cache, which is
 /// slower than anything else between two cores; when a part is written again this much later, all its lines have left
@@ -83,7 +83,7 @@ pub(crate) fn rotating_share(ranks: u32, rotating: usize) -> usize {
 }
 
 /// What of `rotating` bytes is neither for long blocks nor for annexes.
-pub(super) fn turning_bytes(ranks: u32, rotating: usize) -> usize {
+pub(crate) fn turning_bytes(ranks: u32, rotating: usize) -> usize {
     rotating.saturating_sub(long_bytes(ranks) + annexes_bytes(ranks))
 }
 
