@@ -3,12 +3,15 @@
 //! Every rank's sequence shows the same, because all ranks call the same operations in the same order.
 
 use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
-use ferrorail_shm::EAGER_SLOTS;
+use entries::Entries;
+use ferrorail_coll::Collective;
+use ferrorail_shm::{EAGER_SLOTS, EXCHANGE_SLOTS};
 use rotation::{Annex, Annexes, LONG_PARTS, Rotation, long_bytes};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 pub(crate) use rotation::{LONG_PART, annex_bytes, rotating_bytes, rotating_share, turning_bytes};
 
+mod entries;
 mod rotation;
 
 /// Counts a team's operations.
@@ -31,6 +34,7 @@ pub(crate) struct Sequence {
     channels: Entries<{ CHANNELS as usize }>,
     small: Entries<{ SMALL_CHANNELS as usize }>,
     eager: Entries<{ EAGER_SLOTS as usize }>,
+    exchanges: Entries<{ EXCHANGE_SLOTS as usize }>,
     syncs: u64,
     rotation: Rotation,
     annexes: Annexes,
@@ -66,75 +70,6 @@ impl ChannelRequest {
     };
 }
 
-/// Entries that operations use in turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Entries<const ENTRIES: usize> {
-    uses: usize,
-    /// The operation that used each entry last.
-    last: [u64; ENTRIES],
-}
-
-impl<const ENTRIES: usize> Default for Entries<ENTRIES> {
-    fn default() -> Self {
-        Self {
-            uses: 0,
-            last: [0; ENTRIES],
-        }
-    }
-}
-
-impl<const ENTRIES: usize> Entries<ENTRIES> {
-    /// The operation that used last what the use after `later` others will use.
-    #[inline]
-    fn blocker(&self, later: usize) -> u64 {
-        self.last[(self.uses + 1 + later) % ENTRIES]
-    }
-
-    /// Entries from the next one to the end of the next `width` adjacent ones, which begin at a multiple
-    /// of that. Those passed over count as used with them.
-    #[inline(always)]
-    fn reach(&self, width: u32) -> usize {
-        let width = width as usize;
-        debug_assert!(width.is_power_of_two(), "a width is a power of two");
-        // A division takes as long as all the rest.
-        let first = (self.uses + width) & !(width - 1);
-        first + width - 1 - self.uses
-    }
-
-    /// The operation that used last what the next `width` adjacent entries will use.
-    #[inline]
-    fn needed(&self, width: u32) -> u64 {
-        self.blocker(self.reach(width) - 1)
-    }
-
-    /// The operation after which there is room for half a ring more than that, unless so much is never
-    /// free: those that depend on every rank prove all but the one before.
-    #[inline]
-    fn due(&self, width: u32) -> u64 {
-        let reach = self.reach(width);
-        let most = ENTRIES - width as usize;
-        self.blocker((reach + ENTRIES / 2).min(most).max(reach) - 1)
-    }
-
-    /// Whether the last use was in an odd round of the entries.
-    fn is_odd_turn(&self) -> bool {
-        !(self.uses / ENTRIES).is_multiple_of(2)
-    }
-
-    #[inline(always)]
-    fn next(&mut self, op: u64, width: u32) -> u32 {
-        let (next, width) = (self.uses + 1, width as usize);
-        self.uses += self.reach(width as u32);
-        let first = self.uses + 1 - width;
-        for passed_over in next..first {
-            self.last[passed_over % ENTRIES] = op;
-        }
-        let first = first % ENTRIES;
-        self.last[first..first + width].fill(op);
-        first as u32
-    }
-}
-
 /// A part of the rotating scratch of each rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
@@ -147,7 +82,37 @@ pub(crate) struct Part {
 pub(crate) struct EagerRequest {
     /// What must have been finished everywhere before.
     pub needed: u64,
+    slots: EagerSlots,
     annex: Option<Annex>,
+}
+
+/// The eager slots among which an operation's is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EagerSlots {
+    /// Of operations that do not depend on every rank: the first ones.
+    Streams,
+    /// Of those that do, all others.
+    Exchanges,
+}
+
+impl EagerSlots {
+    /// Those of `collective`.
+    #[inline(always)]
+    pub const fn of(collective: Collective) -> Self {
+        match collective.synchronising() {
+            true => Self::Exchanges,
+            false => Self::Streams,
+        }
+    }
+
+    /// The one that comes `later` operations after `slot`, if all use these.
+    #[inline(always)]
+    pub const fn ahead_of(self, slot: u32, later: u32) -> u32 {
+        match self {
+            Self::Streams => (slot + later) % EAGER_SLOTS,
+            Self::Exchanges => EAGER_SLOTS + (slot - EAGER_SLOTS + later) % EXCHANGE_SLOTS,
+        }
+    }
 }
 
 /// Number and channel of one operation.
@@ -210,11 +175,15 @@ impl Sequence {
 
     /// What the next eager operation takes, with `annex` bytes of the annexes, whole lines.
     #[inline(always)]
-    pub fn eager(&self, annex: usize) -> EagerRequest {
-        let slot = self.eager.blocker(0);
+    pub fn eager(&self, slots: EagerSlots, annex: usize) -> EagerRequest {
+        let slot = match slots {
+            EagerSlots::Streams => self.eager.blocker(0),
+            EagerSlots::Exchanges => self.exchanges.blocker(0),
+        };
         let annex = (annex > 0).then(|| self.annexes.next(annex));
         EagerRequest {
             needed: annex.map_or(slot, |annex| slot.max(annex.blocker)),
+            slots,
             annex,
         }
     }
@@ -237,6 +206,7 @@ impl Sequence {
             self.channels.uses,
             self.small.uses,
             self.eager.uses,
+            self.exchanges.uses,
             self.long.uses,
         );
         let places = (self.rotation.place(), self.annexes.place());
@@ -306,10 +276,16 @@ impl Sequence {
 
     /// The number of the next operation, the eager slot that carries it, and where a rank has its part of the annexes in its
     /// rotating scratch.
-    #[inline]
+    #[inline(always)]
     pub fn next_eager(&mut self, request: EagerRequest) -> (u64, u32, Option<usize>) {
         let op = self.count();
-        let slot = self.eager.next(op, 1);
+        let slot = match request.slots {
+            EagerSlots::Streams => self.eager.next(op, 1),
+            EagerSlots::Exchanges => {
+                self.eager.begin_anew();
+                EAGER_SLOTS + self.exchanges.next(op, 1)
+            }
+        };
         let annex = request.annex.map(|annex| self.annexes.take(op, annex));
         (op, slot, annex)
     }

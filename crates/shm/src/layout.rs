@@ -39,9 +39,12 @@ use parts::Parts;
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
-/// Eager slots of a rank, which its operations use in turn: that many a root may be ahead, which is
-/// worth their room where ranks share cores, as it makes context switches rare.
+/// Eager slots of a rank which operations use in turn that do not depend on every rank: that many a root may be ahead,
+/// which is worth their room where ranks share cores, as it makes context switches rare.
 pub const EAGER_SLOTS: u32 = 128;
+/// Eager slots of a rank, behind those, of operations that depend on every rank, in which none is more than one ahead. So few
+/// are touched by the first calls of a team, and stay in a core's first-level cache.
+pub const EXCHANGE_SLOTS: u32 = 4;
 /// Alignment of scratch, in bytes.
 pub const PAGE: usize = 4096;
 /// Scratch of a rank and small channel, in bytes. With its eager messages that is 10 KB.

@@ -45,7 +45,8 @@ pub mod wake_pipe;
 
 pub use flags::{Arrival, Flag, NodeFlags, Status};
 pub use layout::{
-    EAGER_MESSAGE, EAGER_MESSAGES, EAGER_SLOTS, NodeGeometry, NodeLayout, SMALL_SCRATCH,
+    EAGER_MESSAGE, EAGER_MESSAGES, EAGER_SLOTS, EXCHANGE_SLOTS, NodeGeometry, NodeLayout,
+    SMALL_SCRATCH,
 };
 pub use ring::{Found, Ring, RingShape, Tag};
 pub use slot::EagerSlot;

@@ -253,7 +253,7 @@ impl NodeSegment {
 const HEADER_WORDS: usize = 8;
 const MAGIC: u32 = u32::from_be_bytes(*b"frrl");
 /// Changes whenever a cell moves or changes its meaning.
-const VERSION: u32 = 11;
+const VERSION: u32 = 12;
 
 /// The words of the header, magic first. They fit the line that the layout reserves.
 fn header_words(geometry: &NodeGeometry) -> [u64; HEADER_WORDS] {

@@ -16,7 +16,7 @@ use crate::choice::{ZERO_COPY_BYTES_MIN, regular};
 use crate::plan::{Found, Lengths, Plan, ShortWays, selector};
 use crate::run::{BlockList, Run, Side, UserBuffers, Window, beside_cells};
 use crate::scratch::{self, Scratch, Widths};
-use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
+use crate::sequence::{Allocation, ChannelRequest, EagerSlots, LONG_PART};
 use crate::tag::tag;
 use crate::team::map::Map;
 use crate::team::state::State;
@@ -114,7 +114,10 @@ pub(super) fn short<S: BlockList, R: BlockList>(
 ) -> Result<(), EngineError> {
     let differs = match longest {
         0 => {
-            let request = state.sequence.eager(form.annexed::<true>(call.bytes));
+            let slots = EagerSlots::of(call.collective);
+            let request = state
+                .sequence
+                .eager(slots, form.annexed::<true>(call.bytes));
             eager::take_place(state, &call, request);
             None
         }

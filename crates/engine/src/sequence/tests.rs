@@ -1,5 +1,6 @@
 //! What holds of every order of operations.
 
+use super::EagerSlots::{Exchanges, Streams};
 use super::*;
 
 const CHANNEL: ChannelRequest = ChannelRequest::CHANNEL;
@@ -215,20 +216,44 @@ fn small_channels_are_a_row_of_their_own() {
 fn eager_slots_are_used_again_only_when_known_free() {
     let mut sequence = Sequence::default();
     for _ in 0..EAGER_SLOTS {
-        assert!(!sequence.is_full_eager(&sequence.eager(0)));
-        sequence.next_eager(sequence.eager(0));
+        assert!(!sequence.is_full_eager(&sequence.eager(Streams, 0)));
+        sequence.next_eager(sequence.eager(Streams, 0));
     }
-    assert!(sequence.is_full_eager(&sequence.eager(0)));
+    assert!(sequence.is_full_eager(&sequence.eager(Streams, 0)));
     assert!(!sequence.is_full(CHANNEL), "channels are free");
     sequence.next(CHANNEL);
     sequence.synchronised();
-    assert!(!sequence.is_full_eager(&sequence.eager(0)));
-    let (_, first, _) = sequence.next_eager(sequence.eager(0));
+    assert!(!sequence.is_full_eager(&sequence.eager(Streams, 0)));
+    let (_, first, _) = sequence.next_eager(sequence.eager(Streams, 0));
     sequence.synchronised();
-    let (op, second, _) = sequence.next_eager(sequence.eager(0));
+    let (op, second, _) = sequence.next_eager(sequence.eager(Streams, 0));
     assert_ne!(first, second);
     sequence.synchronised();
     assert_eq!(sequence.completed, op - 1, "not the last one");
+}
+
+#[test]
+fn exchanges_have_few_slots_of_their_own_which_are_always_free() {
+    let mut sequence = Sequence::default();
+    let mut slots = vec![sequence.next_eager(sequence.eager(Exchanges, 0)).1];
+    for round in 0..3 * EXCHANGE_SLOTS {
+        // Those of streams begin anew behind each.
+        for stream in 0..round % 3 {
+            let request = sequence.eager(Streams, 0);
+            assert!(!sequence.is_full_eager(&request));
+            assert_eq!(sequence.next_eager(request).1, stream);
+        }
+        let request = sequence.eager(Exchanges, 0);
+        assert!(!sequence.is_full_eager(&request));
+        slots.push(sequence.next_eager(request).1);
+        sequence.synchronised();
+    }
+    let of_exchanges = EAGER_SLOTS..EAGER_SLOTS + EXCHANGE_SLOTS;
+    assert!(slots.iter().all(|slot| of_exchanges.contains(slot)));
+    for pair in slots.windows(2) {
+        assert_eq!(Exchanges.ahead_of(pair[0], 1), pair[1]);
+    }
+    assert_eq!(Streams.ahead_of(EAGER_SLOTS - 1, 2), 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::shared_settings::SharedSettings;
 use ferrorail_base::Topology;
 use ferrorail_coll::schedule::{barrier_slots, rtr_base, slots};
 use ferrorail_fabric::stripe::Policy;
-use ferrorail_shm::{EAGER_SLOTS, NodeGeometry, NodeLayout};
+use ferrorail_shm::{EAGER_SLOTS, EXCHANGE_SLOTS, NodeGeometry, NodeLayout};
 
 /// Bytes of flags per rank with which a channel still counts as small.
 const SMALL_FLAGS_MAX: u32 = 8192;
@@ -39,7 +39,7 @@ pub(crate) fn layouts(
     };
     let alike = match topology.node_count() {
         1 => NodeGeometry {
-            eager_slots: EAGER_SLOTS,
+            eager_slots: EAGER_SLOTS + EXCHANGE_SLOTS,
             scratch_bytes,
             rotating_bytes: rotating_bytes(size, scratch_bytes as usize) as u64,
             ..alike

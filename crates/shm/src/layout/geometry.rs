@@ -8,7 +8,8 @@ use ferrorail_base::NodeRank;
 pub struct NodeGeometry {
     /// Ranks of the node.
     pub local_ranks: u32,
-    /// Eager slots of a rank: [`EAGER_SLOTS`](super::EAGER_SLOTS), or none between nodes, where nobody uses them.
+    /// Eager slots of a rank: [`EAGER_SLOTS`](super::EAGER_SLOTS) and [`EXCHANGE_SLOTS`](super::EXCHANGE_SLOTS), or none
+    /// between nodes, where nobody uses them.
     pub eager_slots: u32,
     /// Scratch channels of the team.
     pub channels: u32,

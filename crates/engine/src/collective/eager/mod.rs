@@ -12,14 +12,14 @@ mod wait;
 use super::Call;
 use crate::EngineError;
 use crate::run::BlockList;
-use crate::sequence::EagerRequest;
+use crate::sequence::{EagerRequest, EagerSlots};
 use crate::tag::{tag, with_annex, with_length};
 use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, place};
-use ferrorail_shm::{EAGER_SLOTS, EagerSlot, NodeSegment, ScratchKind, copy_out_of_shared};
+use ferrorail_shm::{EagerSlot, NodeSegment, ScratchKind, copy_out_of_shared};
 use form::{Form, LENGTH, Ranks, Shape, Spacing, passes_on};
 use wait::{Awaited, wait};
 
@@ -57,7 +57,8 @@ pub(super) unsafe fn exchange<S: BlockList, R: BlockList, const BY_LENGTH: bool>
     call: Call<'_, S, R>,
     form: Form,
 ) -> Result<Option<Rank>, EngineError> {
-    let request = state.sequence.eager(form.annexed::<BY_LENGTH>(call.bytes));
+    let slots = EagerSlots::of(call.collective);
+    let request = (state.sequence).eager(slots, form.annexed::<BY_LENGTH>(call.bytes));
     if state.sequence.is_full_eager(&request) {
         super::wait_for_channel(map, state, request.needed)?;
     }
@@ -229,7 +230,8 @@ impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, B
     fn announce(&self, slots: &[EagerSlot], value: u64, bytes: usize) {
         slots[self.place.slot as usize].announce(value);
         self.segment().doorbell().ring();
-        slots[((self.place.slot + SLOTS_AHEAD) % EAGER_SLOTS) as usize].prepare(bytes);
+        let ahead = EagerSlots::of(self.call.collective).ahead_of(self.place.slot, SLOTS_AHEAD);
+        slots[ahead as usize].prepare(bytes);
     }
 
     /// The block that each publisher has for this rank.
