@@ -69,6 +69,7 @@ pub mod raw {
 }
 
 pub mod waiting;
+mod ways;
 
 pub use collective::OFFERED;
 pub use context::{Context, Host, NoHost};

@@ -19,6 +19,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::units::size_class;
 use ferrorail_coll::cost::{Model, predict_in_pieces};
 use ferrorail_coll::named::Variant;
+use ferrorail_coll::select::NOT_MEASURED;
 use ferrorail_coll::{Buffer, Collective, Protocol, Schedule, Step};
 use std::collections::HashMap;
 
@@ -29,6 +30,8 @@ pub(crate) struct PlanKey {
     root: Rank,
     class: u32,
     in_rank_order: bool,
+    /// As [`Query::attach_percent`](ferrorail_coll::select::Query::attach_percent).
+    attach_percent: u32,
 }
 
 impl PlanKey {
@@ -40,6 +43,7 @@ impl PlanKey {
             root,
             class: size_class(bytes as u64),
             in_rank_order: false,
+            attach_percent: NOT_MEASURED,
         }
     }
 
@@ -64,11 +68,27 @@ impl PlanKey {
             ..self
         }
     }
+
+    /// For a call of which long messages take `attach_percent` by cross-memory attach.
+    pub fn with_attach_percent(self, attach_percent: u32) -> Self {
+        Self {
+            attach_percent,
+            ..self
+        }
+    }
+
+    /// What its plan is chosen by, of what ranks have `found` and what they have measured.
+    pub fn found(&self, found: Found) -> Found {
+        Found {
+            attach_percent: self.attach_percent,
+            ..found
+        }
+    }
 }
 
 /// The choice for one key.
 pub(crate) struct Plan {
-    key: PlanKey,
+    pub key: PlanKey,
     pub protocol: Protocol,
     /// The algorithm as it was chosen.
     pub variant: Variant,
@@ -143,12 +163,6 @@ pub(crate) struct Plans {
     others: HashMap<PlanKey, Box<Plan>>,
     /// What is chosen by besides the team.
     found: Found,
-    /// The operation from which on the few ranks of a node measure again, in the next long call.
-    pub measures_from: u64,
-    /// Long calls that might have measured.
-    pub long_calls: u32,
-    /// The collectives for which they do, a bit each, once that is known.
-    pub measures_for: Option<u32>,
 }
 
 impl Default for Plans {
@@ -157,9 +171,6 @@ impl Default for Plans {
             recent: [const { None }; RECENT],
             others: HashMap::new(),
             found: Found::default(),
-            measures_from: 0,
-            long_calls: 0,
-            measures_for: None,
         }
     }
 }
@@ -205,13 +216,15 @@ impl Plans {
         self.found
     }
 
-    /// Has calls chosen anew with long messages by cross-memory attach in this time.
-    pub fn set_attach_percent(&mut self, map: &Map, percent: u32) {
-        if self.found.attach_percent != percent {
-            self.flush_counts(map, map.context.stats());
-            self.recent = [const { None }; RECENT];
-            self.others.clear();
-            self.found.attach_percent = percent;
+    /// Drops the plans for `collective` that were made for this `attach_percent`, which is another now.
+    pub fn forget(&mut self, map: &Map, collective: Collective, attach_percent: u32) {
+        self.flush_counts(map, map.context.stats());
+        let is_old = |plan: &Plan| {
+            (plan.key.collective, plan.key.attach_percent) == (collective, attach_percent)
+        };
+        self.others.retain(|_, plan| !is_old(plan));
+        for place in &mut self.recent {
+            place.take_if(|plan| is_old(plan));
         }
     }
 
@@ -246,11 +259,7 @@ impl Plans {
 impl Plan {
     /// What a team that has `found` this does for `key`.
     pub fn new(map: &Map, key: PlanKey, found: Found) -> Self {
-        Self::chosen_by(map, key, &selector(map, found))
-    }
-
-    /// What `selector` has the team do for `key`.
-    pub fn chosen_by(map: &Map, key: PlanKey, selector: &Selector<'_>) -> Self {
+        let selector = selector(map, key.found(found));
         let (collective, root) = (key.collective, key.root);
         let topology = &map.topology;
         let ranks = (root, map.rank);

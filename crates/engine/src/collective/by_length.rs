@@ -16,6 +16,7 @@ use crate::choice::{ZERO_COPY_BYTES_MIN, regular};
 use crate::plan::{Found, Lengths, Plan, ShortWays, selector};
 use crate::run::{BlockList, Run, Side, UserBuffers, Window, beside_cells};
 use crate::scratch::{self, Scratch, Widths};
+use crate::selection::LONG_BYTES_MIN;
 use crate::sequence::{Allocation, ChannelRequest, EagerSlots, LONG_PART};
 use crate::tag::tag;
 use crate::team::map::Map;
@@ -192,7 +193,7 @@ fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collectiv
         };
         piece_in(scratch, map, plan, load)
     };
-    let in_segment = in_segment(map, collective, state.plans.found());
+    let in_segment = in_segment(map, collective, plan.key.found(state.plans.found()));
     *plan.lengths.insert(Lengths {
         channels: ChannelRequest {
             width,
@@ -206,7 +207,7 @@ fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collectiv
 }
 
 /// Longest block of a node's ranks that does not go straight into user memory: as rules have it for blocks of one length,
-/// where ranks have measured.
+/// where ranks have measured. No shorter than long ones: a rank that has no long blocks does not look for times.
 fn in_segment(map: &Map, collective: Collective, found: Found) -> usize {
     let selector = selector(map, found);
     if map.topology.node_count() != 1 || selector.attach_percent == NOT_MEASURED {
@@ -216,7 +217,7 @@ fn in_segment(map: &Map, collective: Collective, found: Found) -> usize {
         let query = selector.query(regular(collective), 1 << class);
         selector.chooser.table.choose(&query).protocol == Protocol::Rendezvous
     };
-    let first = (1..usize::BITS).find(goes_straight);
+    let first = (LONG_BYTES_MIN.ilog2() + 1..usize::BITS).find(goes_straight);
     first.map_or(usize::MAX, |class| 1 << (class - 1))
 }
 

@@ -54,12 +54,14 @@ impl Team {
         let mut state = self.enter()?;
         let state = &mut *state;
         let longest = call.longest();
-        if longest >= LONG_BYTES_MIN
-            && let Err(error) = attach::look(&self.map, state, &call.general())
-        {
-            return Err(self.failed(state, error));
-        }
-        let outcome = match state.plans.short(&call.key(), longest) {
+        let key = match longest < LONG_BYTES_MIN {
+            true => call.key(),
+            false => match attach::key(&self.map, state, &call.general()) {
+                Ok(key) => key,
+                Err(error) => return Err(self.failed(state, error)),
+            },
+        };
+        let outcome = match state.plans.short(&key, longest) {
             Some(Short::Whole(form)) => {
                 // SAFETY: the entry's caller vouches for its buffers.
                 unsafe { eager::run(&self.map, state, call, form) }
@@ -67,8 +69,11 @@ impl Team {
             Some(Short::ByLength(ways)) => {
                 by_length::short(&self.map, state, call, (longest, ways))
             }
-            None => self.planned(state, &call.general()),
+            None => self.planned(state, &call.general(), key),
         };
+        if longest >= LONG_BYTES_MIN {
+            state.ways.ended();
+        }
         match outcome {
             Ok(()) => {
                 finish(&self.map, state);
@@ -78,10 +83,10 @@ impl Team {
         }
     }
 
-    /// Runs `call` by its plan.
+    /// Runs `call` by the plan of `key`.
     #[inline(never)]
-    fn planned(&self, state: &mut State, call: &Call<'_>) -> Result<(), EngineError> {
-        let mut plan = state.plans.take(&self.map, call.key());
+    fn planned(&self, state: &mut State, call: &Call<'_>, key: PlanKey) -> Result<(), EngineError> {
+        let mut plan = state.plans.take(&self.map, key);
         let outcome = if self.map.topology.size() == 1 {
             // SAFETY: the entry's caller vouches for its buffers; one block each.
             unsafe { copy_own(call, self.map.rank, 0) };

@@ -10,6 +10,7 @@ use crate::quiescence::progress::Quiescence;
 use crate::run::checked::unacknowledged::UnacknowledgedList;
 use crate::run::staged::transfers::StagedTransfers;
 use crate::sequence::Sequence;
+use crate::ways::Ways;
 use ferrorail_base::Rank;
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::Slot;
@@ -28,6 +29,8 @@ pub(crate) struct State {
     pub quiescence: Quiescence,
     /// Chosen algorithms with their schedules.
     pub plans: Plans,
+    /// What is known of the ways of long messages.
+    pub ways: Ways,
     /// Connections, by rank; `None` for ranks of this node and not yet connected ones.
     pub links: Vec<Option<Link>>,
     /// Whose turn it is among the rails, for short messages to whomever.

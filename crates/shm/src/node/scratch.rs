@@ -2,7 +2,7 @@
 
 use super::NodeSegment;
 use crate::copy::{ScratchKind, copy_into_shared};
-use crate::segment::placement::{populate, prefer_numa_node};
+use crate::segment::placement::prefer_numa_node;
 use ferrorail_base::NodeRank;
 use ferrorail_base::memory::MemoryRange;
 use std::io;
@@ -49,15 +49,6 @@ impl NodeSegment {
         }
     }
 
-    /// Has the kernel map `range`, scratch of the segment, into this process, and find pages for it, at once instead of page
-    /// by page at the first access: a tenth of a microsecond for each instead of one. Systems that cannot (Linux before
-    /// 5.14), or have no memory for it, leave it as it is.
-    pub fn populate(&self, range: MemoryRange) {
-        if populate(range).is_ok() {
-            self.written.note(self.offset(range), range.bytes);
-        }
-    }
-
     /// Copies `from` to `into`, scratch of the segment that is as long, for a rank on another core.
     ///
     /// # Safety
@@ -74,37 +65,5 @@ impl NodeSegment {
 
     fn offset(&self, range: MemoryRange) -> usize {
         range.address - self.segment.range().address
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{NodeGeometry, NodeSegment};
-    use ferrorail_base::config::ShmKind;
-
-    #[test]
-    fn pages_are_there_before_they_are_written() {
-        let geometry = NodeGeometry {
-            local_ranks: 2,
-            channels: 2,
-            scratch_bytes: 64 << 10,
-            ..NodeGeometry::default()
-        };
-        let segment = NodeSegment::create(ShmKind::Memfd, geometry, 0).unwrap();
-        let scratch = segment.scratch(NodeRank(1), 0);
-        let are_there = || {
-            let mut pages = vec![0u8; scratch.bytes / 4096];
-            // SAFETY: the range is mapped; a byte for each of its pages.
-            let outcome = unsafe {
-                libc::mincore(scratch.as_ptr().cast(), scratch.bytes, pages.as_mut_ptr())
-            };
-            assert_eq!(outcome, 0);
-            pages.iter().map(|page| page & 1).collect::<Vec<_>>()
-        };
-        assert_eq!(are_there(), [0; 16]);
-        segment.populate(scratch);
-        assert_eq!(are_there(), [1; 16]);
-        assert!(!segment.written.note(segment.offset(scratch), scratch.bytes));
     }
 }

@@ -1,4 +1,4 @@
-//! When pages of a segment come, and from which NUMA node.
+//! From which NUMA node pages of a segment come.
 
 use ferrorail_base::memory::MemoryRange;
 use std::io;
@@ -28,25 +28,6 @@ pub(crate) fn prefer_numa_node(range: MemoryRange, numa_node: u32) -> io::Result
             nodes.as_ptr(),
             bits,
             0,
-        )
-    };
-    match outcome {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Has all pages of `range`, which begins at a page, there and mapped, to be written.
-///
-/// # Errors
-/// The system's: it may not know how (`EINVAL`), or have no memory left.
-pub(crate) fn populate(range: MemoryRange) -> io::Result<()> {
-    // SAFETY: the call changes no memory's contents.
-    let outcome = unsafe {
-        libc::madvise(
-            range.as_ptr().cast(),
-            range.bytes,
-            libc::MADV_POPULATE_WRITE,
         )
     };
     match outcome {

@@ -1,0 +1,170 @@
+//! What a team knows of the ways of its long messages on one node: through the segment, or by cross-memory attach.
+//!
+//! All ranks know the same, but for times: which call goes which way follows from the calls that they have made.
+
+pub(crate) use trial::{Trial, percent};
+
+use ferrorail_coll::Collective;
+use ferrorail_coll::select::NOT_MEASURED;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+mod trial;
+
+/// A rank has passed on as much in calls of a class before these are timed: its rotating scratch some times over, whose
+/// pages are there then, and more than what is timed.
+const PASSED_MIN: usize = 16 << 20;
+
+/// It passes on as much before the next time: virtual processors move.
+const PASSED_AGAIN: usize = 4 << 30;
+
+/// The class of vector forms of which no rank knows all lengths: they go by what was measured for blocks of this length, or
+/// longer ones.
+pub(crate) const OF_VECTORS: u32 = 17;
+
+/// Calls of one collective with blocks of one size class.
+pub(crate) type Class = (Collective, u32);
+
+/// See the module documentation.
+#[derive(Default)]
+pub(crate) struct Ways {
+    /// The collectives whose choices depend on times, a bit each, once that is known.
+    pub dependent: Option<u32>,
+    classes: BTreeMap<Class, Calls>,
+    /// The call under way, if it is timed.
+    timed: Option<(Class, Instant)>,
+}
+
+/// The calls of a class.
+struct Calls {
+    /// What a rank may pass on before they are timed.
+    until_trial: usize,
+    trial: Option<Trial>,
+    /// Time by cross-memory attach in percent of the time through the segment.
+    percent: u32,
+}
+
+/// What a call has to do.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// To go by this percentage.
+    By(u32),
+    /// To have its class timed from the next call on.
+    Start,
+    /// To compare times: all calls of this trial have been made.
+    Compare(Trial),
+}
+
+impl Ways {
+    /// The next call of `class`, with blocks of `block` bytes, in which a rank passes on `passed` bytes. If it is timed, its time
+    /// is taken from here to [`Ways::ended`].
+    pub fn next(&mut self, class: Class, block: usize, passed: usize) -> Turn {
+        let calls = self.classes.entry(class).or_insert(Calls {
+            until_trial: PASSED_MIN,
+            trial: None,
+            percent: NOT_MEASURED,
+        });
+        let Some(mut trial) = calls.trial.take() else {
+            if passed >= calls.until_trial {
+                return Turn::Start;
+            }
+            calls.until_trial -= passed;
+            return Turn::By(calls.percent);
+        };
+        match trial.next(block) {
+            None => Turn::Compare(trial),
+            Some(attach) => {
+                calls.trial = Some(trial);
+                self.timed = Some((class, Instant::now()));
+                Turn::By(if attach { 0 } else { NOT_MEASURED })
+            }
+        }
+    }
+
+    /// A call has ended.
+    #[inline]
+    pub fn ended(&mut self) {
+        if let Some((class, start)) = self.timed.take() {
+            let calls = self.classes.get_mut(&class);
+            if let Some(trial) = calls.and_then(|calls| calls.trial.as_mut()) {
+                trial.took(start.elapsed());
+            }
+        }
+    }
+
+    /// Has calls of `class` timed from the next one on; what they go by until then.
+    pub fn start(&mut self, class: Class) -> u32 {
+        self.classes.get_mut(&class).map_or(NOT_MEASURED, |calls| {
+            calls.trial = Some(Trial::default());
+            calls.percent
+        })
+    }
+
+    /// Has calls of `class` go by `percent`, until it is time to measure again. The percentage that they went by before,
+    /// if it was another.
+    pub fn decide(&mut self, class: Class, percent: u32) -> Option<u32> {
+        let calls = self.classes.get_mut(&class)?;
+        calls.until_trial = PASSED_AGAIN;
+        let before = std::mem::replace(&mut calls.percent, percent);
+        (before != percent && before != NOT_MEASURED).then_some(before)
+    }
+
+    /// What vector forms go by whose form with blocks of one length is `regular`.
+    pub fn of_vectors(&self, regular: Collective) -> u32 {
+        let long = (regular, OF_VECTORS)..=(regular, u32::MAX);
+        let mut percents = (self.classes.range(long)).map(|(_, calls)| calls.percent);
+        let measured = percents.find(|&percent| percent != NOT_MEASURED);
+        measured.unwrap_or(NOT_MEASURED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLASS: Class = (Collective::Alltoall, OF_VECTORS);
+    const BLOCK: usize = 1 << OF_VECTORS;
+
+    #[test]
+    fn calls_are_timed_when_much_was_passed_on_and_again_much_later() {
+        let mut ways = Ways::default();
+        let mut passed = 0;
+        while let Turn::By(percent) = ways.next(CLASS, BLOCK, BLOCK) {
+            assert_eq!(percent, NOT_MEASURED);
+            passed += BLOCK;
+        }
+        assert_eq!(passed + BLOCK, PASSED_MIN);
+        assert_eq!(ways.start(CLASS), NOT_MEASURED);
+        let mut turns = Vec::new();
+        let trial = loop {
+            match ways.next(CLASS, BLOCK, BLOCK) {
+                Turn::By(percent) => turns.push(percent),
+                Turn::Compare(trial) => break trial,
+                Turn::Start => panic!("it has started"),
+            }
+            ways.ended();
+        };
+        assert!(turns.contains(&0) && turns.contains(&NOT_MEASURED));
+        assert!(trial.times().as_flattened().iter().all(|&time| time < 1000));
+        assert_eq!(ways.decide(CLASS, 80), None);
+        assert!(matches!(ways.next(CLASS, BLOCK, BLOCK), Turn::By(80)));
+        assert!(matches!(ways.next(CLASS, BLOCK, PASSED_AGAIN), Turn::Start));
+        assert_eq!(ways.decide(CLASS, 120), Some(80));
+    }
+
+    #[test]
+    fn vector_forms_go_by_long_blocks_of_their_regular_form() {
+        let mut ways = Ways::default();
+        for (collective, class, percent) in [
+            (Collective::Alltoall, OF_VECTORS - 1, 50),
+            (Collective::Alltoall, OF_VECTORS + 2, 60),
+            (Collective::Alltoall, OF_VECTORS + 3, 70),
+            (Collective::Bcast, OF_VECTORS, 80),
+        ] {
+            ways.next((collective, class), BLOCK, BLOCK);
+            ways.decide((collective, class), percent);
+        }
+        assert_eq!(ways.of_vectors(Collective::Alltoall), 60);
+        assert_eq!(ways.of_vectors(Collective::Gather), NOT_MEASURED);
+    }
+}
