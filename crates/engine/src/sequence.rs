@@ -91,6 +91,8 @@ pub(crate) struct EagerRequest {
 pub(crate) enum EagerSlots {
     /// Of operations that do not depend on every rank: the first ones.
     Streams,
+    /// The first of those, of operations that depend on each rank that has a block: all ranks seldom are far apart.
+    Vectors,
     /// Of those that do, all others.
     Exchanges,
 }
@@ -99,9 +101,10 @@ impl EagerSlots {
     /// Those of `collective`.
     #[inline(always)]
     pub const fn of(collective: Collective) -> Self {
-        match collective.synchronising() {
-            true => Self::Exchanges,
-            false => Self::Streams,
+        match collective {
+            Collective::Alltoallv => Self::Vectors,
+            _ if collective.synchronising() => Self::Exchanges,
+            _ => Self::Streams,
         }
     }
 
@@ -110,10 +113,14 @@ impl EagerSlots {
     pub const fn ahead_of(self, slot: u32, later: u32) -> u32 {
         match self {
             Self::Streams => (slot + later) % EAGER_SLOTS,
+            Self::Vectors => (slot + later) % VECTOR_SLOTS,
             Self::Exchanges => EAGER_SLOTS + (slot - EAGER_SLOTS + later) % EXCHANGE_SLOTS,
         }
     }
 }
+
+/// How many slots [`EagerSlots::Vectors`] are. A rank looks every half of them whether the others have finished.
+const VECTOR_SLOTS: u32 = EAGER_SLOTS / 4;
 
 /// Number and channel of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +184,7 @@ impl Sequence {
     #[inline(always)]
     pub fn eager(&self, slots: EagerSlots, annex: usize) -> EagerRequest {
         let slot = match slots {
-            EagerSlots::Streams => self.eager.blocker(0),
+            EagerSlots::Streams | EagerSlots::Vectors => self.eager.blocker(0),
             EagerSlots::Exchanges => self.exchanges.blocker(0),
         };
         let annex = (annex > 0).then(|| self.annexes.next(annex));
@@ -198,6 +205,17 @@ impl Sequence {
     pub fn half_a_ring_ago(&self) -> u64 {
         let channels = self.channels.blocker(CHANNELS as usize / 2);
         channels.max(self.eager.blocker(EAGER_SLOTS as usize / 2))
+    }
+
+    /// What must have been finished everywhere for what is `wanted`, and half a ring more of its slots.
+    pub fn half_a_ring_for(&self, wanted: &EagerRequest) -> u64 {
+        match wanted.slots {
+            EagerSlots::Vectors => {
+                let slots = VECTOR_SLOTS as usize;
+                wanted.needed.max(self.eager.blocker_of(slots, slots / 2))
+            }
+            EagerSlots::Streams | EagerSlots::Exchanges => wanted.needed,
+        }
     }
 
     /// Equal on ranks that have counted alike, and hardly on others. What each knows of the others is no part of it.
@@ -281,6 +299,13 @@ impl Sequence {
         let op = self.count();
         let slot = match request.slots {
             EagerSlots::Streams => self.eager.next(op, 1),
+            EagerSlots::Vectors => {
+                let slot = self.eager.next(op, 1);
+                if slot >= VECTOR_SLOTS - 1 {
+                    self.eager.begin_anew();
+                }
+                slot
+            }
             EagerSlots::Exchanges => {
                 self.eager.begin_anew();
                 EAGER_SLOTS + self.exchanges.next(op, 1)

@@ -21,7 +21,13 @@ impl<const ENTRIES: usize> Entries<ENTRIES> {
     /// The operation that used last what the use after `later` others will use.
     #[inline]
     pub fn blocker(&self, later: usize) -> u64 {
-        self.last[(self.uses + 1 + later) % ENTRIES]
+        self.blocker_of(ENTRIES, later)
+    }
+
+    /// The same where only the first `entries` are used.
+    #[inline]
+    pub fn blocker_of(&self, entries: usize, later: usize) -> u64 {
+        self.last[(self.uses + 1 + later) % entries]
     }
 
     /// Entries from the next one to the end of the next `width` adjacent ones, which begin at a multiple
@@ -55,7 +61,7 @@ impl<const ENTRIES: usize> Entries<ENTRIES> {
         !(self.uses / ENTRIES).is_multiple_of(2)
     }
 
-    /// Has the first entry come next, as all are known free, or will be soon: the less they are spread, the fewer pages are
+    /// Has the first entry come next, where those behind are not needed to be ahead: the fewer are used, the fewer pages are
     /// touched, and the fewer lines of the caches.
     #[inline(always)]
     pub fn begin_anew(&mut self) {

@@ -1,6 +1,6 @@
 //! What holds of every order of operations.
 
-use super::EagerSlots::{Exchanges, Streams};
+use super::EagerSlots::{Exchanges, Streams, Vectors};
 use super::*;
 
 const CHANNEL: ChannelRequest = ChannelRequest::CHANNEL;
@@ -254,6 +254,30 @@ fn exchanges_have_few_slots_of_their_own_which_are_always_free() {
         assert_eq!(Exchanges.ahead_of(pair[0], 1), pair[1]);
     }
     assert_eq!(Streams.ahead_of(EAGER_SLOTS - 1, 2), 1);
+}
+
+#[test]
+fn vector_forms_go_round_in_fewer_slots_and_look_every_half_of_them() {
+    let mut sequence = Sequence::default();
+    let mut looked = Vec::new();
+    for _ in 0..8 * VECTOR_SLOTS {
+        let request = sequence.eager(Vectors, 0);
+        if sequence.is_full_eager(&request) {
+            let wanted = sequence.half_a_ring_for(&request);
+            assert!(wanted + u64::from(VECTOR_SLOTS) / 2 <= sequence.op() + 1);
+            sequence.all_finished(wanted);
+            looked.push(sequence.op());
+        }
+        let (_, slot, _) = sequence.next_eager(request);
+        assert!(slot < VECTOR_SLOTS);
+    }
+    assert_eq!(looked[0], u64::from(VECTOR_SLOTS));
+    assert!(
+        looked
+            .windows(2)
+            .all(|two| two[1] - two[0] >= u64::from(VECTOR_SLOTS) / 2)
+    );
+    assert_eq!(Vectors.ahead_of(VECTOR_SLOTS - 1, 2), 1);
 }
 
 #[test]

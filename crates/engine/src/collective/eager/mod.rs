@@ -60,7 +60,7 @@ pub(super) unsafe fn exchange<S: BlockList, R: BlockList, const BY_LENGTH: bool>
     let slots = EagerSlots::of(call.collective);
     let request = (state.sequence).eager(slots, form.annexed::<BY_LENGTH>(call.bytes));
     if state.sequence.is_full_eager(&request) {
-        super::wait_for_channel(map, state, request.needed)?;
+        super::wait_for_channel(map, state, state.sequence.half_a_ring_for(&request))?;
     }
     let place = take_place(state, &call, request);
     let mut exchange = Exchange::<S, R, BY_LENGTH> {
