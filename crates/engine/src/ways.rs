@@ -2,7 +2,7 @@
 //!
 //! All ranks know the same, but for times: which call goes which way follows from the calls that they have made.
 
-pub(crate) use trial::{Trial, percent};
+pub(crate) use trial::Trial;
 
 use ferrorail_coll::Collective;
 use ferrorail_coll::select::NOT_MEASURED;
@@ -11,12 +11,35 @@ use std::time::Instant;
 
 mod trial;
 
-/// A rank has passed on as much in calls of a class before these are timed: its rotating scratch some times over, whose
-/// pages are there then, and more than what is timed.
-const PASSED_MIN: usize = 16 << 20;
+/// What a class has to have done before it is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Until {
+    calls: u32,
+    /// What a rank has passed on in them.
+    bytes: usize,
+}
 
-/// It passes on as much before the next time: virtual processors move.
-const PASSED_AGAIN: usize = 4 << 30;
+/// A rank's rotating scratch has been used some times over then, and its pages are there; and the program has made about as
+/// many calls as go the slower way.
+const FIRST: Until = Until {
+    calls: 8,
+    bytes: 16 << 20,
+};
+
+/// Virtual processors move.
+const AGAIN: Until = Until {
+    calls: 4096,
+    bytes: 4 << 30,
+};
+
+impl Until {
+    /// Whether that is now, with one more call in which a rank passes on `bytes` bytes.
+    fn is_over(&mut self, bytes: usize) -> bool {
+        self.calls = self.calls.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        (self.calls, self.bytes) == (0, 0)
+    }
+}
 
 /// The class of vector forms of which no rank knows all lengths: they go by what was measured for blocks of this length, or
 /// longer ones.
@@ -37,8 +60,7 @@ pub(crate) struct Ways {
 
 /// The calls of a class.
 struct Calls {
-    /// What a rank may pass on before they are timed.
-    until_trial: usize,
+    until_trial: Until,
     trial: Option<Trial>,
     /// Time by cross-memory attach in percent of the time through the segment.
     percent: u32,
@@ -51,7 +73,7 @@ pub(crate) enum Turn {
     By(u32),
     /// To have its class timed from the next call on.
     Start,
-    /// To compare times: all calls of this trial have been made.
+    /// To compare times first: a round of this trial is over.
     Compare(Trial),
 }
 
@@ -60,16 +82,16 @@ impl Ways {
     /// is taken from here to [`Ways::ended`].
     pub fn next(&mut self, class: Class, block: usize, passed: usize) -> Turn {
         let calls = self.classes.entry(class).or_insert(Calls {
-            until_trial: PASSED_MIN,
+            until_trial: FIRST,
             trial: None,
             percent: NOT_MEASURED,
         });
         let Some(mut trial) = calls.trial.take() else {
-            if passed >= calls.until_trial {
-                return Turn::Start;
-            }
-            calls.until_trial -= passed;
-            return Turn::By(calls.percent);
+            return match (calls.until_trial.is_over(passed), calls.percent) {
+                (true, _) => Turn::Start,
+                (false, NOT_MEASURED) => Turn::By(self.of_shorter(class)),
+                (false, percent) => Turn::By(percent),
+            };
         };
         match trial.next(block) {
             None => Turn::Compare(trial),
@@ -93,9 +115,9 @@ impl Ways {
     }
 
     /// Has calls of `class` timed from the next one on; what they go by until then.
-    pub fn start(&mut self, class: Class) -> u32 {
+    pub fn start(&mut self, class: Class, trial: Trial) -> u32 {
         self.classes.get_mut(&class).map_or(NOT_MEASURED, |calls| {
-            calls.trial = Some(Trial::default());
+            calls.trial = Some(trial);
             calls.percent
         })
     }
@@ -104,18 +126,27 @@ impl Ways {
     /// if it was another.
     pub fn decide(&mut self, class: Class, percent: u32) -> Option<u32> {
         let calls = self.classes.get_mut(&class)?;
-        calls.until_trial = PASSED_AGAIN;
+        calls.until_trial = AGAIN;
         let before = std::mem::replace(&mut calls.percent, percent);
         (before != percent && before != NOT_MEASURED).then_some(before)
+    }
+
+    /// What a class goes by that was not measured: as the next shorter one that was.
+    fn of_shorter(&self, (collective, class): Class) -> u32 {
+        let shorter = self.classes.range((collective, 0)..(collective, class));
+        first_measured(shorter.rev().map(|(_, calls)| calls.percent))
     }
 
     /// What vector forms go by whose form with blocks of one length is `regular`.
     pub fn of_vectors(&self, regular: Collective) -> u32 {
         let long = (regular, OF_VECTORS)..=(regular, u32::MAX);
-        let mut percents = (self.classes.range(long)).map(|(_, calls)| calls.percent);
-        let measured = percents.find(|&percent| percent != NOT_MEASURED);
-        measured.unwrap_or(NOT_MEASURED)
+        first_measured((self.classes.range(long)).map(|(_, calls)| calls.percent))
     }
+}
+
+fn first_measured(mut percents: impl Iterator<Item = u32>) -> u32 {
+    let measured = percents.find(|&percent| percent != NOT_MEASURED);
+    measured.unwrap_or(NOT_MEASURED)
 }
 
 #[cfg(test)]
@@ -128,13 +159,13 @@ mod tests {
     #[test]
     fn calls_are_timed_when_much_was_passed_on_and_again_much_later() {
         let mut ways = Ways::default();
-        let mut passed = 0;
+        let mut passed = BLOCK;
         while let Turn::By(percent) = ways.next(CLASS, BLOCK, BLOCK) {
             assert_eq!(percent, NOT_MEASURED);
             passed += BLOCK;
         }
-        assert_eq!(passed + BLOCK, PASSED_MIN);
-        assert_eq!(ways.start(CLASS), NOT_MEASURED);
+        assert_eq!(passed, FIRST.bytes);
+        assert_eq!(ways.start(CLASS, Trial::new(BLOCK)), NOT_MEASURED);
         let mut turns = Vec::new();
         let trial = loop {
             match ways.next(CLASS, BLOCK, BLOCK) {
@@ -145,10 +176,12 @@ mod tests {
             ways.ended();
         };
         assert!(turns.contains(&0) && turns.contains(&NOT_MEASURED));
-        assert!(trial.times().as_flattened().iter().all(|&time| time < 1000));
+        assert!(trial.times().iter().all(|&time| time < 1_000_000));
         assert_eq!(ways.decide(CLASS, 80), None);
-        assert!(matches!(ways.next(CLASS, BLOCK, BLOCK), Turn::By(80)));
-        assert!(matches!(ways.next(CLASS, BLOCK, PASSED_AGAIN), Turn::Start));
+        for _ in 1..AGAIN.calls {
+            assert!(matches!(ways.next(CLASS, BLOCK, AGAIN.bytes), Turn::By(80)));
+        }
+        assert!(matches!(ways.next(CLASS, BLOCK, 1), Turn::Start));
         assert_eq!(ways.decide(CLASS, 120), Some(80));
     }
 
@@ -165,6 +198,13 @@ mod tests {
             ways.decide((collective, class), percent);
         }
         assert_eq!(ways.of_vectors(Collective::Alltoall), 60);
+        let unmeasured = (Collective::Alltoall, OF_VECTORS + 1);
+        assert!(matches!(ways.next(unmeasured, BLOCK, BLOCK), Turn::By(50)));
+        let unmeasured = (Collective::Alltoall, OF_VECTORS - 2);
+        assert!(matches!(
+            ways.next(unmeasured, BLOCK, BLOCK),
+            Turn::By(NOT_MEASURED)
+        ));
         assert_eq!(ways.of_vectors(Collective::Gather), NOT_MEASURED);
     }
 }

@@ -15,7 +15,7 @@ use crate::plan::{Found, PlanKey, selector};
 use crate::selection::LONG_BYTES_MIN;
 use crate::team::map::Map;
 use crate::team::state::State;
-use crate::ways::{self, Class, Trial, Turn};
+use crate::ways::{Class, Trial, Turn};
 use ferrorail_base::sync::Mutex;
 use ferrorail_base::units::size_class;
 use ferrorail_base::{ProcessId, Rank};
@@ -24,11 +24,8 @@ use ferrorail_coll::select::NOT_MEASURED;
 use ferrorail_shm::Cma;
 use std::time::{Duration, Instant};
 
-/// Teams of up to so many ranks measure.
-const RANKS_MAX: u32 = 8;
-
-/// For how long other communicators of the same two processes go by a time; four processes take longer to measure.
-const RECENT: Duration = Duration::from_secs(2);
+/// For how long other communicators of the same processes go by a time.
+const RECENT: Duration = Duration::from_secs(10);
 
 /// What a rank says that knows no recent time.
 const UNKNOWN: u64 = u64::MAX;
@@ -81,36 +78,47 @@ fn percent(map: &Map, state: &mut State, call: &Call<'_>) -> Result<u32, EngineE
         true => block,
         false => block.saturating_mul(map.topology.size() as usize),
     };
-    match state.ways.next(class, block, passed) {
-        Turn::By(percent) => Ok(percent),
-        Turn::Start => start(map, state, class),
-        Turn::Compare(trial) => compare(map, state, class, &trial),
+    loop {
+        match state.ways.next(class, block, passed) {
+            Turn::By(percent) => return Ok(percent),
+            Turn::Start => return start(map, state, class, passed),
+            Turn::Compare(trial) => {
+                if let Some(percent) = compare(map, state, class, trial)? {
+                    return Ok(percent);
+                }
+            }
+        }
     }
 }
 
 /// Has calls of `class` timed from the next one on, unless their time is known from another communicator.
-fn start(map: &Map, state: &mut State, class: Class) -> Result<u32, EngineError> {
+fn start(map: &Map, state: &mut State, class: Class, passed: usize) -> Result<u32, EngineError> {
     let known = recent(map, class).map_or(UNKNOWN, u64::from);
     let known = gather_words(map, state, known)?[0];
     // In a fiber a call's time is that of what the program does meanwhile.
     if known == UNKNOWN && !map.wait.suspends && reaches_all(map, state)? {
-        return Ok(state.ways.start(class));
+        return Ok(state.ways.start(class, Trial::new(passed)));
     }
     let percent = u32::try_from(known).unwrap_or(NOT_MEASURED);
     Ok(decide(map, state, class, percent))
 }
 
-/// Compares what all ranks took in `trial`.
-fn compare(map: &Map, state: &mut State, class: Class, trial: &Trial) -> Result<u32, EngineError> {
-    let mut rounds = Vec::new();
-    for times in trial.times() {
-        let [segment, attach] = times.map(u64::from);
-        let all = gather_words(map, state, segment << 32 | attach)?;
-        let segment: u64 = all.iter().map(|times| times >> 32).sum();
-        let attach: u64 = all.iter().map(|&times| u64::from(times as u32)).sum();
-        rounds.push([segment, attach]);
-    }
-    let percent = ways::percent(&rounds).min(NOT_MEASURED - 1);
+/// Compares what all ranks took in the last round of `trial`. None if it goes on.
+fn compare(
+    map: &Map,
+    state: &mut State,
+    class: Class,
+    mut trial: Trial,
+) -> Result<Option<u32>, EngineError> {
+    let [segment, attach] = trial.times().map(u64::from);
+    let all = gather_words(map, state, segment << 32 | attach)?;
+    let segment = all.iter().map(|times| times >> 32).sum();
+    let attach = all.iter().map(|&times| u64::from(times as u32)).sum();
+    let Some(percent) = trial.compared([segment, attach]) else {
+        state.ways.start(class, trial);
+        return Ok(None);
+    };
+    let percent = percent.min(u64::from(NOT_MEASURED) - 1) as u32;
     tracing::debug!(
         collective = class.0.name(),
         bytes_max = 1u64 << class.1,
@@ -118,7 +126,7 @@ fn compare(map: &Map, state: &mut State, class: Class, trial: &Trial) -> Result<
         "long messages by cross-memory attach instead of through the segment"
     );
     keep(map, class, percent);
-    Ok(decide(map, state, class, percent))
+    Ok(Some(decide(map, state, class, percent)))
 }
 
 fn decide(map: &Map, state: &mut State, class: Class, percent: u32) -> u32 {
@@ -131,8 +139,7 @@ fn decide(map: &Map, state: &mut State, class: Class, percent: u32) -> u32 {
 fn recent(map: &Map, class: Class) -> Option<u32> {
     let all = MEASURED.lock();
     let last = all.iter().find(|known| known.is_of(map, class))?;
-    let pairs = (map.topology.size() / 2).pow(2);
-    (last.at.elapsed() < RECENT * pairs).then_some(last.percent)
+    (last.at.elapsed() < RECENT).then_some(last.percent)
 }
 
 fn keep(map: &Map, class: Class, percent: u32) {
@@ -152,7 +159,7 @@ fn keep(map: &Map, class: Class, percent: u32) {
 
 /// The collectives whose choices depend on the times, a [`bit`] each.
 fn dependent(map: &Map) -> u32 {
-    let measures = (2..=RANKS_MAX).contains(&map.topology.size())
+    let measures = map.topology.size() > 1
         && map.topology.node_count() == 1
         && map.zero_copy
         && map.settings.attach_percent.is_none();

@@ -2,35 +2,62 @@
 
 use std::time::Duration;
 
-/// How often each way is timed.
+/// Most rounds in which both ways are timed.
 const ROUNDS: usize = 4;
 
 /// Calls in a row that go one way. When a rank goes on after one depends on who else had its core.
 const CALLS: usize = 4;
 
+/// The same where a rank passes on [`LONG_BYTES`] or more in each, which take long.
+const LONG_CALLS: usize = 2;
+
+const LONG_BYTES: usize = 4 << 20;
+
 /// As many of them are not timed: what the other way left in caches is gone then.
 const UNTIMED: usize = 1;
 
-/// What the calls of one trial took.
-#[derive(Debug, Default)]
+/// If one way takes as much of the other's time, in percent, in the first two rounds, these are enough.
+const CLEAR_PERCENT: u64 = 150;
+
+/// The calls of one trial.
+#[derive(Debug)]
 pub(crate) struct Trial {
+    /// In a row that go one way.
+    in_a_row: usize,
+    /// In this round.
     calls: usize,
     /// Bytes of a block of the last one.
     bytes: usize,
-    /// Through the segment and by attach, ps per byte of a block, in each round.
-    times: [[u32; 2]; ROUNDS],
+    /// What this rank took in this round, through the segment and by attach, ps per byte of a block.
+    times: [u32; 2],
+    /// What all ranks took in those before.
+    rounds: Vec<[u64; 2]>,
 }
 
 impl Trial {
-    /// Whether the next call, with blocks of `bytes` bytes, goes by attach; none if all have been made.
+    /// Of calls in which a rank passes on `passed` bytes.
+    pub fn new(passed: usize) -> Self {
+        Self {
+            in_a_row: match passed < LONG_BYTES {
+                true => CALLS,
+                false => LONG_CALLS,
+            },
+            calls: 0,
+            bytes: 0,
+            times: [0; 2],
+            rounds: Vec::new(),
+        }
+    }
+
+    /// Whether the next call, with blocks of `bytes` bytes, goes by attach; none if the round is over.
     pub fn next(&mut self, bytes: usize) -> Option<bool> {
-        if self.calls == ROUNDS * 2 * CALLS {
+        let way = self.calls / self.in_a_row;
+        if way == 2 {
             return None;
         }
-        let (_, attach) = place(self.calls);
         self.calls += 1;
         self.bytes = bytes;
-        Some(attach == 1)
+        Some(way == 1)
     }
 
     /// The last call took this.
@@ -38,65 +65,79 @@ impl Trial {
         let Some(call) = self.calls.checked_sub(1) else {
             return;
         };
-        if call % CALLS >= UNTIMED {
-            let (round, way) = place(call);
+        if call % self.in_a_row >= UNTIMED {
             let ps = time.as_nanos() * 1000 / self.bytes.max(1) as u128;
-            let sum = &mut self.times[round][way];
+            let sum = &mut self.times[call / self.in_a_row];
             *sum = sum.saturating_add(u32::try_from(ps).unwrap_or(u32::MAX));
         }
     }
 
-    /// Of each round, through the segment and by attach.
-    pub fn times(&self) -> [[u32; 2]; ROUNDS] {
+    /// What this rank took in the round.
+    pub fn times(&self) -> [u32; 2] {
         self.times
     }
-}
 
-/// Round and way of a call.
-fn place(call: usize) -> (usize, usize) {
-    let turn = call / CALLS;
-    (turn / 2, turn % 2)
-}
-
-/// The time by attach in percent of the time through the segment, of `rounds` with both: of each the shortest, as a program's
-/// ranks may come late.
-pub(crate) fn percent(rounds: &[[u64; 2]]) -> u32 {
-    let [segment, attach] = [0, 1].map(|way| {
-        let times = rounds.iter().map(|times| times[way]);
-        times.min().unwrap_or(1).max(1)
-    });
-    u32::try_from(100 * attach / segment).unwrap_or(u32::MAX)
+    /// All ranks took `times` in the round: the time by attach in percent of the time through the segment, or none if
+    /// another round is wanted. Of each way the shortest counts, as a program's ranks may come late.
+    pub fn compared(&mut self, times: [u64; 2]) -> Option<u64> {
+        (self.calls, self.times) = (0, [0; 2]);
+        self.rounds.push(times.map(|time| time.max(1)));
+        let is_clear = |[one, other]: [u64; 2]| 100 * one > CLEAR_PERCENT * other;
+        let clear = self.rounds.len() == 2
+            && (self.rounds.iter().all(|&round| is_clear(round))
+                || (self.rounds.iter()).all(|&[segment, attach]| is_clear([attach, segment])));
+        (clear || self.rounds.len() == ROUNDS).then(|| {
+            let shortest = |way: usize| self.rounds.iter().map(|round| round[way]).min();
+            let [segment, attach] = [0, 1].map(|way| shortest(way).unwrap_or(1));
+            100 * attach / segment
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_ways_take_turns_and_the_first_of_a_turn_is_not_timed() {
-        let mut trial = Trial::default();
+    /// The ways of a round's calls, of which the first of each way takes much longer.
+    fn round(trial: &mut Trial, [segment, attach]: [u64; 2]) -> Vec<bool> {
         let mut ways = Vec::new();
-        while let Some(attach) = trial.next(1000) {
-            let is_first = ways.last() != Some(&attach);
-            let ns = match (is_first, attach) {
+        while let Some(way) = trial.next(1000) {
+            let ns = match (ways.last() != Some(&way), way) {
                 (true, _) => 1_000_000,
-                (false, true) => 300,
-                (false, false) => 200,
+                (false, true) => attach,
+                (false, false) => segment,
             };
             trial.took(Duration::from_nanos(ns));
-            ways.push(attach);
+            ways.push(way);
         }
-        assert_eq!(ways.len(), 2 * ROUNDS * CALLS);
-        let attached = ways.iter().filter(|&&attach| attach).count();
-        assert_eq!(attached, ROUNDS * CALLS);
-        let timed = (CALLS - UNTIMED) as u32;
-        assert_eq!(trial.times(), [[200 * timed, 300 * timed]; ROUNDS]);
+        ways
     }
 
     #[test]
-    fn a_round_in_which_a_rank_was_late_does_not_count() {
-        assert_eq!(percent(&[[100, 150], [900, 130], [110, 4000]]), 130);
-        assert_eq!(percent(&[[0, 0]]), 100);
-        assert_eq!(percent(&[[1, u64::from(u32::MAX)]]), u32::MAX);
+    fn the_ways_take_turns_and_the_first_of_a_turn_is_not_timed() {
+        for (passed, in_a_row) in [(1000, CALLS), (LONG_BYTES, LONG_CALLS)] {
+            let mut trial = Trial::new(passed);
+            let ways = round(&mut trial, [200, 300]);
+            assert_eq!(ways.len(), 2 * in_a_row);
+            assert_eq!(ways.iter().filter(|&&attach| attach).count(), in_a_row);
+            let timed = (in_a_row - UNTIMED) as u32;
+            assert_eq!(trial.times(), [200 * timed, 300 * timed]);
+        }
+    }
+
+    #[test]
+    fn two_clear_rounds_are_enough_and_a_late_rank_does_not_count() {
+        let result = |rounds: &[[u64; 2]]| {
+            let mut trial = Trial::new(0);
+            let mut results = rounds.iter().map(|&times| trial.compared(times));
+            let percent = results.find_map(|result| result);
+            (percent, results.count())
+        };
+        assert_eq!(result(&[[100, 151], [100, 400], [1, 1]]), (Some(151), 1));
+        assert_eq!(result(&[[160, 100], [400, 200], [1, 1]]), (Some(62), 1));
+        let mixed = [[100, 400], [400, 100], [100, 120], [100, 4000]];
+        assert_eq!(result(&mixed), (Some(100), 0));
+        assert_eq!(result(&mixed[..3]), (None, 0));
+        assert_eq!(result(&[[0, 0]; 4]), (Some(100), 0));
     }
 }
