@@ -84,7 +84,11 @@ keep_build() {
     fi
 }
 
-# keep_programs TARGET COPY: the MPI programs of the tests, which have the same rule (tests/src/program.rs).
+# keep_programs TARGET COPY: the MPI programs of the tests, which have the same rule (tests/src/program.rs). A run
+# compiles only those that it needs: others may be older than their sources, which are about to be called unchanged.
 keep_programs() {
-    mkdir "$2/tests" && cp -a "$1"/tests/{openmpi,mpich,abi} "$2/tests"
+    local newest
+    newest=$(find tests \( -name '*.[ch]' -o -name '*.inc' -o -name '*.f90' \) -printf '%T@ %p\n' | sort -n | tail -n 1)
+    mkdir "$2/tests" && cp -a "$1"/tests/{openmpi,mpich,abi} "$2/tests" &&
+        find "$2/tests" -type f ! -newer "${newest#* }" -delete
 }

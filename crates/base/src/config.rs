@@ -144,7 +144,7 @@ table! {
     "FERRORAIL_CMA", Word(&["auto", "off"]), "auto", Communicator => cma: bool, is_not("off"),
         "cross-memory attach between ranks of one host";
     "FERRORAIL_ATTACH_PERCENT", Text, "auto", Communicator => attach_percent: Option<u32>, number_or_auto,
-        "time that long messages of up to 8 ranks of a node take by cross-memory attach, in percent of what they take through the node's segment; auto measures both";
+        "time that long messages of a node's ranks take by cross-memory attach, in percent of what they take through the node's segment; auto measures both";
     "FERRORAIL_SPIN", Text, "auto", Process => spin: Option<u32>, number_or_auto,
         "polls before a waiting rank yields its core; auto is 0 where ranks outnumber cores";
     "FERRORAIL_PEER_TIMEOUT", Number(0, 86_400), "0", Process => peer_timeout_s: Option<u64>, nonzero,

@@ -33,6 +33,8 @@ pub mod wait;
 #[cfg(not(loom))]
 pub mod copy;
 #[cfg(not(loom))]
+mod host_time;
+#[cfg(not(loom))]
 pub mod node;
 #[cfg(not(loom))]
 pub mod process;
@@ -54,6 +56,8 @@ pub use wait::Doorbell;
 
 #[cfg(not(loom))]
 pub use copy::{Cma, ScratchKind, cma_allow, copy_out_of_shared, copy_past_caches, exceeds_caches};
+#[cfg(not(loom))]
+pub use host_time::host_time_ns;
 #[cfg(not(loom))]
 pub use node::NodeSegment;
 #[cfg(not(loom))]

@@ -162,8 +162,7 @@ fn steps_in(outcome: &Outcome) -> Result<u32> {
 /// What is shown of a job that does not end says rank by rank what each waits for, whether in ferrorail, in the host
 /// MPI or elsewhere.
 pub fn hang(setup: &Setup, mpi: Mpi) -> Result<()> {
-    // Beside other jobs it may take some seconds until all ranks are where they stay.
-    const LIMIT: Duration = Duration::from_secs(8);
+    const LIMIT: Duration = Duration::from_secs(4);
     let nodes = [
         ("FERRORAIL_FABRIC", "loopback"),
         ("FERRORAIL_NODE_SIZE", "2"),

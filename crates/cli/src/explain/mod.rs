@@ -47,7 +47,7 @@ pub struct Args {
     /// 1 if each rank has a core of its own, 2 if not
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     ranks_per_core: u32,
-    /// Time that long messages of up to 8 ranks of a node take by cross-memory attach, in percent of what they take through
+    /// Time that long messages of a node's ranks take by cross-memory attach, in percent of what they take through
     /// the node's segment, as teams measure it [default: FERRORAIL_ATTACH_PERCENT, else as if it had not been measured]
     #[arg(long, value_name = "N")]
     attach_percent: Option<u32>,

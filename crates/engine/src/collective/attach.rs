@@ -94,7 +94,7 @@ fn percent(map: &Map, state: &mut State, call: &Call<'_>) -> Result<u32, EngineE
 /// Has calls of `class` timed from the next one on, unless their time is known from another communicator.
 fn start(map: &Map, state: &mut State, class: Class, passed: usize) -> Result<u32, EngineError> {
     let known = recent(map, class).map_or(UNKNOWN, u64::from);
-    let known = gather_words(map, state, known)?[0];
+    let [known] = gather_words(map, state, [known])?[0];
     // In a fiber a call's time is that of what the program does meanwhile.
     if known == UNKNOWN && !map.wait.suspends && reaches_all(map, state)? {
         return Ok(state.ways.start(class, Trial::new(passed)));
@@ -110,11 +110,8 @@ fn compare(
     class: Class,
     mut trial: Trial,
 ) -> Result<Option<u32>, EngineError> {
-    let [segment, attach] = trial.times().map(u64::from);
-    let all = gather_words(map, state, segment << 32 | attach)?;
-    let segment = all.iter().map(|times| times >> 32).sum();
-    let attach = all.iter().map(|&times| u64::from(times as u32)).sum();
-    let Some(percent) = trial.compared([segment, attach]) else {
+    let all = gather_words(map, state, trial.times())?;
+    let Some(percent) = trial.compared(&all, map.has_cores) else {
         state.ways.start(class, trial);
         return Ok(None);
     };
@@ -188,12 +185,14 @@ static REACHED: u64 = u64::from_be_bytes(*b"reached!");
 /// Whether each rank reaches the memory of all others. One that gave up the right to be attached to after the team was made
 /// shall not lose its calls by being timed.
 fn reaches_all(map: &Map, state: &mut State) -> Result<bool, EngineError> {
-    let addresses = gather_words(map, state, (&raw const REACHED) as u64)?;
-    let reaches =
-        |rank: Rank| Cma::of(map.processes[rank.index()]).reads(addresses[rank.index()], REACHED);
+    let addresses = gather_words(map, state, [(&raw const REACHED) as u64])?;
+    let reaches = |rank: Rank| {
+        let [address] = addresses[rank.index()];
+        Cma::of(map.processes[rank.index()]).reads(address, REACHED)
+    };
     let mine = map.others().all(reaches);
-    let all = gather_words(map, state, mine.into())?;
-    Ok(all.iter().all(|&reaches| reaches == 1))
+    let all = gather_words(map, state, [mine.into()])?;
+    Ok(all.iter().all(|&reaches| reaches == [1]))
 }
 
 #[cfg(test)]

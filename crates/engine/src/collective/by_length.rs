@@ -344,6 +344,6 @@ fn user<'a>(call: &Call<'a>, window: Window, past_caches: bool) -> UserBuffers<'
 
 /// Length of the longest block of any rank.
 fn longest(map: &Map, state: &mut State, call: &Call<'_>) -> Result<usize, EngineError> {
-    let all = gather_words(map, state, call.longest() as u64)?;
-    Ok(all.into_iter().max().unwrap_or(0) as usize)
+    let all = gather_words(map, state, [call.longest() as u64])?;
+    Ok(all.into_iter().flatten().max().unwrap_or(0) as usize)
 }

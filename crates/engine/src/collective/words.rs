@@ -11,15 +11,15 @@ use ferrorail_coll::Collective;
 /// No all-gather of a program has a root: who calls one of 8 bytes meanwhile is seen to disagree, as it waits elsewhere.
 const ROOT: Rank = Rank(1);
 
-/// Every rank's `word`, by rank. An operation of its own, for which all ranks come.
-pub(super) fn gather_words(
+/// Every rank's `words`, by rank. An operation of its own, for which all ranks come.
+pub(super) fn gather_words<const WORDS: usize>(
     map: &Map,
     state: &mut State,
-    mut word: u64,
-) -> Result<Vec<u64>, EngineError> {
-    let mut all = vec![0u64; map.topology.size() as usize];
-    let bytes = size_of::<u64>();
-    let send = Even::new((&raw mut word).cast(), 1, bytes);
+    mut words: [u64; WORDS],
+) -> Result<Vec<[u64; WORDS]>, EngineError> {
+    let mut all = vec![[0u64; WORDS]; map.topology.size() as usize];
+    let bytes = size_of_val(&words);
+    let send = Even::new((&raw mut words).cast(), 1, bytes);
     let recv = Even::new(all.as_mut_ptr().cast(), map.topology.size(), bytes);
     let exchange = Call {
         root: ROOT,

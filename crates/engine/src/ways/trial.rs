@@ -1,7 +1,5 @@
 //! Calls that go through the segment and by cross-memory attach by turns.
 
-use std::time::Duration;
-
 /// Most rounds in which both ways are timed.
 const ROUNDS: usize = 4;
 
@@ -26,13 +24,20 @@ pub(crate) struct Trial {
     in_a_row: usize,
     /// In this round.
     calls: usize,
-    /// Bytes of a block of the last one.
-    bytes: usize,
-    /// What this rank took in this round, through the segment and by attach, ps per byte of a block.
-    times: [u32; 2],
-    /// What all ranks took in those before.
+    /// Bytes of a block of each timed one, those through the segment first.
+    bytes: [usize; 2 * TIMED],
+    /// When this rank began and ended them.
+    times: Times,
+    /// What calls took in the rounds before, through the segment and by attach.
     rounds: Vec<[u64; 2]>,
 }
+
+/// Calls that are timed, of those in a row.
+const TIMED: usize = CALLS - UNTIMED;
+
+/// When the timed calls of a round began and ended, in ns of the time that all ranks of a host share, those through the segment first; 0 for those that
+/// there are not.
+pub(crate) type Times = [u64; 4 * TIMED];
 
 impl Trial {
     /// Of calls in which a rank passes on `passed` bytes.
@@ -43,8 +48,8 @@ impl Trial {
                 false => LONG_CALLS,
             },
             calls: 0,
-            bytes: 0,
-            times: [0; 2],
+            bytes: [0; 2 * TIMED],
+            times: Times::default(),
             rounds: Vec::new(),
         }
     }
@@ -56,32 +61,42 @@ impl Trial {
             return None;
         }
         self.calls += 1;
-        self.bytes = bytes;
+        if let Some(timed) = self.timed() {
+            self.bytes[timed] = bytes.max(1);
+        }
         Some(way == 1)
     }
 
-    /// The last call took this.
-    pub fn took(&mut self, time: Duration) {
-        let Some(call) = self.calls.checked_sub(1) else {
-            return;
-        };
-        if call % self.in_a_row >= UNTIMED {
-            let ps = time.as_nanos() * 1000 / self.bytes.max(1) as u128;
-            let sum = &mut self.times[call / self.in_a_row];
-            *sum = sum.saturating_add(u32::try_from(ps).unwrap_or(u32::MAX));
+    /// The last call lasted from `start` to `end`.
+    pub fn took(&mut self, start: u64, end: u64) {
+        if let Some(timed) = self.timed() {
+            self.times[2 * timed..][..2].copy_from_slice(&[start, end]);
         }
     }
 
-    /// What this rank took in the round.
-    pub fn times(&self) -> [u32; 2] {
+    /// Which of the timed calls the last one is.
+    fn timed(&self) -> Option<usize> {
+        let call = self.calls.checked_sub(1)?;
+        let (way, place) = (call / self.in_a_row, call % self.in_a_row);
+        Some(way * TIMED + place.checked_sub(UNTIMED)?)
+    }
+
+    /// When this rank began and ended the calls of the round.
+    pub fn times(&self) -> Times {
         self.times
     }
 
-    /// All ranks took `times` in the round: the time by attach in percent of the time through the segment, or none if
-    /// another round is wanted. Of each way the shortest counts, as a program's ranks may come late.
-    pub fn compared(&mut self, times: [u64; 2]) -> Option<u64> {
-        (self.calls, self.times) = (0, [0; 2]);
-        self.rounds.push(times.map(|time| time.max(1)));
+    /// All ranks took these times in the round: the time by attach in percent of the time through the segment, or none if
+    /// another round is wanted. The fastest round of each way counts.
+    pub fn compared(&mut self, all: &[Times], have_cores: bool) -> Option<u64> {
+        let took =
+            |timed: usize| time(timed, all, have_cores) * 1000 / self.bytes[timed].max(1) as u64;
+        let round = [0, 1].map(|way| {
+            let calls = way * TIMED..(way + 1) * TIMED;
+            calls.map(took).sum::<u64>().max(1)
+        });
+        self.rounds.push(round);
+        (self.calls, self.times) = (0, Times::default());
         let is_clear = |[one, other]: [u64; 2]| 100 * one > CLEAR_PERCENT * other;
         let clear = self.rounds.len() == 2
             && (self.rounds.iter().all(|&round| is_clear(round))
@@ -94,6 +109,21 @@ impl Trial {
     }
 }
 
+/// What a timed call took. Of ranks that have a core each, from when the last of them came until all were through, so that it
+/// makes no difference how late that was. Where they share cores, those that came first have used the time: there it is
+/// what all took together.
+fn time(timed: usize, all: &[Times], have_cores: bool) -> u64 {
+    let starts = all.iter().map(|times| times[2 * timed]);
+    let ends = all.iter().map(|times| times[2 * timed + 1]);
+    match have_cores {
+        true => (ends.max().unwrap_or(0)).saturating_sub(starts.max().unwrap_or(0)),
+        false => ends
+            .zip(starts)
+            .map(|(end, start)| end.saturating_sub(start))
+            .sum(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,13 +131,15 @@ mod tests {
     /// The ways of a round's calls, of which the first of each way takes much longer.
     fn round(trial: &mut Trial, [segment, attach]: [u64; 2]) -> Vec<bool> {
         let mut ways = Vec::new();
+        let mut now = 1;
         while let Some(way) = trial.next(1000) {
             let ns = match (ways.last() != Some(&way), way) {
                 (true, _) => 1_000_000,
                 (false, true) => attach,
                 (false, false) => segment,
             };
-            trial.took(Duration::from_nanos(ns));
+            trial.took(now, now + ns);
+            now += 2 * ns;
             ways.push(way);
         }
         ways
@@ -120,16 +152,33 @@ mod tests {
             let ways = round(&mut trial, [200, 300]);
             assert_eq!(ways.len(), 2 * in_a_row);
             assert_eq!(ways.iter().filter(|&&attach| attach).count(), in_a_row);
-            let timed = (in_a_row - UNTIMED) as u32;
-            assert_eq!(trial.times(), [200 * timed, 300 * timed]);
+            let timed = in_a_row - UNTIMED;
+            for (way, ns) in trial.times().chunks(2 * TIMED).zip([200, 300]) {
+                let took = |call: &[u64]| call[1] - call[0];
+                assert!(way.chunks(2).take(timed).all(|call| took(call) == ns));
+                assert!(way.chunks(2).skip(timed).all(|call| took(call) == 0));
+            }
         }
     }
 
     #[test]
-    fn two_clear_rounds_are_enough_and_a_late_rank_does_not_count() {
+    fn how_late_a_rank_was_does_not_count_where_each_has_a_core() {
+        let mut times = [Times::default(); 2];
+        times[0][..2].copy_from_slice(&[100, 900]);
+        times[1][..2].copy_from_slice(&[850, 890]);
+        assert_eq!(time(0, &times, true), 50);
+        assert_eq!(time(0, &times, false), 800 + 40);
+        assert_eq!(time(1, &times, true), 0);
+    }
+
+    #[test]
+    fn two_clear_rounds_are_enough_and_the_fastest_of_each_way_counts() {
         let result = |rounds: &[[u64; 2]]| {
             let mut trial = Trial::new(0);
-            let mut results = rounds.iter().map(|&times| trial.compared(times));
+            let mut results = rounds.iter().map(|&times| {
+                round(&mut trial, times);
+                trial.compared(&[trial.times()], true)
+            });
             let percent = results.find_map(|result| result);
             (percent, results.count())
         };

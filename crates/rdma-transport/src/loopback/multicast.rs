@@ -21,8 +21,7 @@ use ferrorail_base::RailId;
 use ferrorail_base::sync::AtomicU64;
 use ferrorail_fabric::multicast::{DatagramLimits, Payload, To};
 use ferrorail_fabric::{Group, GroupId, Multicast, MulticastError};
-use ferrorail_shm::{Found, Ring, RingShape, Segment, SegmentHandle, Tag};
-use nix::time::{ClockId, clock_gettime};
+use ferrorail_shm::{Found, Ring, RingShape, Segment, SegmentHandle, Tag, host_time_ns};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -67,7 +66,7 @@ impl Multicast for LoopbackTransport {
             limits: DatagramLimits { depth, ..limits },
             own: Mapped { segment, shape },
             written: 0,
-            joined_ns: now_ns(),
+            joined_ns: host_time_ns(),
             me: None,
             sources: Vec::new(),
             queue: VecDeque::with_capacity(depth as usize),
@@ -110,12 +109,6 @@ impl Core {
             source,
         }
     }
-}
-
-/// Nanoseconds of the clock that all processes of the host share.
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
-    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
 }
 
 /// A ring of some member, mapped here.
@@ -223,7 +216,7 @@ impl Membership {
                     Found::Datagram(tag) => {
                         let [sent_ns, due_ns] = tag.stamps;
                         // One that no modelled rail carries has arrived when it was sent.
-                        if due_ns > sent_ns && due_ns > *now.get_or_insert_with(now_ns) {
+                        if due_ns > sent_ns && due_ns > *now.get_or_insert_with(host_time_ns) {
                             break;
                         }
                         if (tag.word == ALL || tag.word == me) && sent_ns >= self.joined_ns {
@@ -247,7 +240,7 @@ impl Membership {
 
     fn forget_what_left(&mut self) {
         if !self.leaving.is_empty() {
-            let now = now_ns();
+            let now = host_time_ns();
             while self.leaving.front().is_some_and(|&left| left <= now) {
                 self.leaving.pop_front();
             }
@@ -329,7 +322,7 @@ impl Group for Membership {
                 }
             }
         }
-        let sent_ns = now_ns();
+        let sent_ns = host_time_ns();
         let (left_ns, due_ns) = match &self.core.model {
             None => (sent_ns, sent_ns),
             Some(model) => match model.send_datagram(self.rail, self.outgoing.len()) {
