@@ -69,8 +69,14 @@ impl Selector<'_> {
 
     /// Whether some choice for long blocks depends on how long messages take by cross-memory attach.
     pub fn attach_decides(&self, collective: Collective) -> bool {
+        let mut classes = (LONG_BYTES_MIN.ilog2()..u64::BITS).map(|class| 1 << class);
+        classes.any(|bytes| self.attach_decides_for(collective, bytes))
+    }
+
+    /// Whether the choice for blocks of `bytes` bytes, the upper end of a size class, does.
+    pub(crate) fn attach_decides_for(&self, collective: Collective, bytes: u64) -> bool {
         let (of, by_table) = (regular(collective), by_length(collective));
-        let chosen = |bytes, attach_percent| {
+        let chosen = |attach_percent| {
             let query = Query {
                 attach_percent,
                 ..self.query(of, bytes)
@@ -84,22 +90,16 @@ impl Selector<'_> {
         };
         // All is the same between those at which a rule begins or ends.
         let rules = self.chooser.table.rules().iter();
-        let limits = rules.filter(|rule| rule.collective == of);
-        let percents: Vec<u32> = limits
+        let mut percents = rules
+            .filter(|rule| rule.collective == of)
             .flat_map(|rule| {
                 let behind = rule.attach_percent.max.map(|max| max.saturating_add(1));
                 rule.attach_percent.min.into_iter().chain(behind)
             })
             .map(|percent| percent.min(NOT_MEASURED.into()) as u32)
-            .chain([0])
-            .collect();
-        let mut classes = (LONG_BYTES_MIN.ilog2()..u64::BITS).map(|class| 1 << class);
-        classes.any(|bytes| {
-            let unmeasured = chosen(bytes, NOT_MEASURED);
-            percents
-                .iter()
-                .any(|&percent| chosen(bytes, percent) != unmeasured)
-        })
+            .chain([0]);
+        let unmeasured = chosen(NOT_MEASURED);
+        percents.any(|percent| chosen(percent) != unmeasured)
     }
 
     /// The choice for blocks of `bytes` bytes, the upper end of a size class, as `rank` makes it. Operands of a

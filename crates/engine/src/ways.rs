@@ -51,8 +51,6 @@ pub(crate) type Class = (Collective, u32);
 /// See the module documentation.
 #[derive(Default)]
 pub(crate) struct Ways {
-    /// The collectives whose choices depend on times, a bit each, once that is known.
-    pub dependent: Option<u32>,
     classes: BTreeMap<Class, Calls>,
     /// The call under way, if it is timed, and when it began.
     timed: Option<(Class, u64)>,
@@ -60,6 +58,8 @@ pub(crate) struct Ways {
 
 /// The calls of a class.
 struct Calls {
+    /// Whether their choice depends on times.
+    depends: bool,
     until_trial: Until,
     trial: Option<Trial>,
     /// Time by cross-memory attach in percent of the time through the segment.
@@ -79,13 +79,22 @@ pub(crate) enum Turn {
 
 impl Ways {
     /// The next call of `class`, with blocks of `block` bytes, in which a rank passes on `passed` bytes. If it is timed, its time
-    /// is taken from here to [`Ways::ended`].
-    pub fn next(&mut self, class: Class, block: usize, passed: usize) -> Turn {
-        let calls = self.classes.entry(class).or_insert(Calls {
+    /// is taken from here to [`Ways::ended`]. Whether the choice for the class `depends` on times is asked once.
+    pub fn next(
+        &mut self,
+        class: Class,
+        (block, passed): (usize, usize),
+        depends: impl FnOnce() -> bool,
+    ) -> Turn {
+        let calls = self.classes.entry(class).or_insert_with(|| Calls {
+            depends: depends(),
             until_trial: FIRST,
             trial: None,
             percent: NOT_MEASURED,
         });
+        if !calls.depends {
+            return Turn::By(NOT_MEASURED);
+        }
         let Some(mut trial) = calls.trial.take() else {
             return match (calls.until_trial.is_over(passed), calls.percent) {
                 (true, _) => Turn::Start,
@@ -156,11 +165,24 @@ mod tests {
     const CLASS: Class = (Collective::Alltoall, OF_VECTORS);
     const BLOCK: usize = 1 << OF_VECTORS;
 
+    fn next(ways: &mut Ways, class: Class, passed: usize) -> Turn {
+        ways.next(class, (BLOCK, passed), || true)
+    }
+
+    #[test]
+    fn what_does_not_depend_on_times_is_not_timed() {
+        let mut ways = Ways::default();
+        for call in 0..1000 {
+            let turn = ways.next(CLASS, (BLOCK, AGAIN.bytes), || call > 0);
+            assert!(matches!(turn, Turn::By(NOT_MEASURED)));
+        }
+    }
+
     #[test]
     fn calls_are_timed_when_much_was_passed_on_and_again_much_later() {
         let mut ways = Ways::default();
         let mut passed = BLOCK;
-        while let Turn::By(percent) = ways.next(CLASS, BLOCK, BLOCK) {
+        while let Turn::By(percent) = next(&mut ways, CLASS, BLOCK) {
             assert_eq!(percent, NOT_MEASURED);
             passed += BLOCK;
         }
@@ -168,7 +190,7 @@ mod tests {
         assert_eq!(ways.start(CLASS, Trial::new(BLOCK)), NOT_MEASURED);
         let mut turns = Vec::new();
         let trial = loop {
-            match ways.next(CLASS, BLOCK, BLOCK) {
+            match next(&mut ways, CLASS, BLOCK) {
                 Turn::By(percent) => turns.push(percent),
                 Turn::Compare(trial) => break trial,
                 Turn::Start => panic!("it has started"),
@@ -179,9 +201,9 @@ mod tests {
         assert!(trial.times().iter().any(|&time| time > 0));
         assert_eq!(ways.decide(CLASS, 80), None);
         for _ in 1..AGAIN.calls {
-            assert!(matches!(ways.next(CLASS, BLOCK, AGAIN.bytes), Turn::By(80)));
+            assert!(matches!(next(&mut ways, CLASS, AGAIN.bytes), Turn::By(80)));
         }
-        assert!(matches!(ways.next(CLASS, BLOCK, 1), Turn::Start));
+        assert!(matches!(next(&mut ways, CLASS, 1), Turn::Start));
         assert_eq!(ways.decide(CLASS, 120), Some(80));
     }
 
@@ -194,15 +216,15 @@ mod tests {
             (Collective::Alltoall, OF_VECTORS + 3, 70),
             (Collective::Bcast, OF_VECTORS, 80),
         ] {
-            ways.next((collective, class), BLOCK, BLOCK);
+            next(&mut ways, (collective, class), BLOCK);
             ways.decide((collective, class), percent);
         }
         assert_eq!(ways.of_vectors(Collective::Alltoall), 60);
         let unmeasured = (Collective::Alltoall, OF_VECTORS + 1);
-        assert!(matches!(ways.next(unmeasured, BLOCK, BLOCK), Turn::By(50)));
+        assert!(matches!(next(&mut ways, unmeasured, BLOCK), Turn::By(50)));
         let unmeasured = (Collective::Alltoall, OF_VECTORS - 2);
         assert!(matches!(
-            ways.next(unmeasured, BLOCK, BLOCK),
+            next(&mut ways, unmeasured, BLOCK),
             Turn::By(NOT_MEASURED)
         ));
         assert_eq!(ways.of_vectors(Collective::Gather), NOT_MEASURED);

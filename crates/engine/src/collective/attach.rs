@@ -19,7 +19,6 @@ use crate::ways::{Class, Trial, Turn};
 use ferrorail_base::sync::Mutex;
 use ferrorail_base::units::size_class;
 use ferrorail_base::{ProcessId, Rank};
-use ferrorail_coll::Collective;
 use ferrorail_coll::select::NOT_MEASURED;
 use ferrorail_shm::Cma;
 use std::time::{Duration, Instant};
@@ -66,8 +65,7 @@ pub(super) fn key(map: &Map, state: &mut State, call: &Call<'_>) -> Result<PlanK
 }
 
 fn percent(map: &Map, state: &mut State, call: &Call<'_>) -> Result<u32, EngineError> {
-    let dependent = *(state.ways.dependent).get_or_insert_with(|| dependent(map));
-    if dependent & bit(call.collective) == 0 {
+    if !measures(map) {
         return Ok(NOT_MEASURED);
     }
     let Some(block) = block(map, call) else {
@@ -78,8 +76,9 @@ fn percent(map: &Map, state: &mut State, call: &Call<'_>) -> Result<u32, EngineE
         true => block,
         false => block.saturating_mul(map.topology.size() as usize),
     };
+    let depends = || selector(map, Found::default()).attach_decides_for(class.0, 1 << class.1);
     loop {
-        match state.ways.next(class, block, passed) {
+        match state.ways.next(class, (block, passed), depends) {
             Turn::By(percent) => return Ok(percent),
             Turn::Start => return start(map, state, class, passed),
             Turn::Compare(trial) => {
@@ -154,20 +153,12 @@ fn keep(map: &Map, class: Class, percent: u32) {
     });
 }
 
-/// The collectives whose choices depend on the times, a [`bit`] each.
-fn dependent(map: &Map) -> u32 {
-    let measures = map.topology.size() > 1
-        && map.topology.node_count() == 1
+/// Whether ranks measure: those of one node that reach each other's memory, unless the program says what attach takes.
+fn measures(map: &Map) -> bool {
+    map.topology.node_count() == 1
+        && map.topology.size() > 1
         && map.zero_copy
-        && map.settings.attach_percent.is_none();
-    let selector = selector(map, Found::default());
-    let all = Collective::ALL.iter().filter(|_| measures);
-    all.filter(|&&of| selector.attach_decides(of))
-        .fold(0, |mask, &of| mask | bit(of))
-}
-
-fn bit(collective: Collective) -> u32 {
-    1 << collective as u32
+        && map.settings.attach_percent.is_none()
 }
 
 /// Length of the blocks of `call`, if all ranks know that it is at least [`LONG_BYTES_MIN`]: of forms in which lengths are known

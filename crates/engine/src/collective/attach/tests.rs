@@ -4,6 +4,7 @@ use super::*;
 use crate::on_threads::on_ranks;
 use crate::ways::OF_VECTORS;
 use ferrorail_base::config::Settings;
+use ferrorail_coll::Collective;
 
 const CLASS: Class = (Collective::Alltoall, OF_VECTORS);
 
