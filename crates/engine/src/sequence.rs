@@ -6,10 +6,10 @@ use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
 use entries::Entries;
 use ferrorail_coll::Collective;
 use ferrorail_shm::{EAGER_SLOTS, EXCHANGE_SLOTS};
-use rotation::{Annex, Annexes, LONG_PARTS, Rotation, long_bytes};
+use rotation::{Annex, Annexes, LONG_PARTS, Rotation, long_bytes, turning_bytes};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-pub(crate) use rotation::{LONG_PART, annex_bytes, rotating_bytes, rotating_share, turning_bytes};
+pub(crate) use rotation::{LONG_PART, annex_bytes, rotating_bytes, rotating_share};
 
 mod entries;
 mod rotation;

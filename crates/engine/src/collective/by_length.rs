@@ -17,7 +17,7 @@ use crate::plan::{Found, Lengths, Plan, ShortWays, selector};
 use crate::run::{BlockList, Run, Side, UserBuffers, Window, beside_cells};
 use crate::scratch::{self, Scratch, Widths};
 use crate::selection::LONG_BYTES_MIN;
-use crate::sequence::{Allocation, ChannelRequest, EagerSlots, LONG_PART};
+use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
 use crate::tag::tag;
 use crate::team::map::Map;
 use crate::team::state::State;
@@ -115,10 +115,7 @@ pub(super) fn short<S: BlockList, R: BlockList>(
 ) -> Result<(), EngineError> {
     let differs = match longest {
         0 => {
-            let slots = EagerSlots::of(call.collective);
-            let request = state
-                .sequence
-                .eager(slots, form.annexed::<true>(call.bytes));
+            let request = eager::requested::<S, R, true>(state, &call, form);
             eager::take_place(state, &call, request);
             None
         }

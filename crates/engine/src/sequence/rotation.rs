@@ -83,7 +83,7 @@ pub(crate) fn rotating_share(ranks: u32, rotating: usize) -> usize {
 }
 
 /// What of `rotating` bytes is neither for long blocks nor for annexes.
-pub(crate) fn turning_bytes(ranks: u32, rotating: usize) -> usize {
+pub(super) fn turning_bytes(ranks: u32, rotating: usize) -> usize {
     rotating.saturating_sub(long_bytes(ranks) + annexes_bytes(ranks))
 }
 

@@ -57,8 +57,7 @@ pub(super) unsafe fn exchange<S: BlockList, R: BlockList, const BY_LENGTH: bool>
     call: Call<'_, S, R>,
     form: Form,
 ) -> Result<Option<Rank>, EngineError> {
-    let slots = EagerSlots::of(call.collective);
-    let request = (state.sequence).eager(slots, form.annexed::<BY_LENGTH>(call.bytes));
+    let request = requested::<S, R, BY_LENGTH>(state, &call, form);
     if state.sequence.is_full_eager(&request) {
         super::wait_for_channel(map, state, state.sequence.half_a_ring_for(&request))?;
     }
@@ -96,6 +95,17 @@ pub(super) struct Place {
     slot: u32,
     /// Where its annex begins in a rank's rotating scratch; 0 if it has none.
     annex: usize,
+}
+
+/// What the next operation takes, a `call` that goes by `form`.
+#[inline(always)]
+pub(super) fn requested<S, R, const BY_LENGTH: bool>(
+    state: &State,
+    call: &Call<'_, S, R>,
+    form: Form,
+) -> EagerRequest {
+    let slots = EagerSlots::of(call.collective);
+    (state.sequence).eager(slots, form.annexed::<BY_LENGTH>(call.bytes))
 }
 
 /// The next operation, a `call` that takes what is requested. All ranks take it, also those that have nothing to say and
