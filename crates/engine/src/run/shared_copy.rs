@@ -25,30 +25,40 @@ pub(super) const OFFERED: u8 = u8::MAX;
 /// Shortest copy that is shared: below, the handshake takes longer than the second core saves.
 const SHARED_BYTES_MIN: usize = 32 << 10;
 
-/// Pieces are a half of short copies, so that both ends have one, and a quarter of long ones, up to a limit: who has to
-/// wait for the other's last one waits for no more than that. Each costs a system call and what the kernel does to find
+/// How much of a copy of `bytes` bytes is taken at once. Each piece costs a system call and what the kernel does to find
 /// the pages: 64 KB take 1.6 times as long as 32 KB.
-fn piece_bytes(bytes: usize) -> usize {
-    let part = if bytes <= 128 << 10 { 2 } else { 4 };
+///
+/// Where ranks have a core each, pieces are a half of short copies, so that both ends have one, and a quarter of long
+/// ones, up to a limit: who has to wait for the other's last one waits for no more than that. Where they share cores
+/// nobody's is idle meanwhile, so a copy is not divided for the sake of its two ends.
+fn piece_bytes(bytes: usize, has_cores: bool) -> usize {
+    let (part, longest) = match (has_cores, bytes <= 128 << 10) {
+        (true, true) => (2, PIECE_BYTES_MAX),
+        (true, false) => (4, PIECE_BYTES_MAX),
+        (false, _) => (1, PIECE_BYTES_MAX_SHARING),
+    };
     (bytes / part)
-        .clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX)
+        .clamp(PIECE_BYTES_MIN, longest)
         .next_multiple_of(PAGE)
 }
 
 const PIECE_BYTES_MIN: usize = 8 << 10;
 const PIECE_BYTES_MAX: usize = 128 << 10;
+/// The longest piece where ranks share cores.
+const PIECE_BYTES_MAX_SHARING: usize = 256 << 10;
 const PAGE: usize = 4096;
 
 /// The words of a cell of an RTR while it holds an offer. Bytes are counted from the first of the message.
 #[derive(Clone, Copy)]
 struct Offer<'a>(&'a [AtomicU64]);
 
-/// What is copied: an address in the origin's memory, one in the target's, and a length.
+/// What is copied: an address in the origin's memory, one in the target's, a length and that of its pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Message {
     source: u64,
     target: u64,
     bytes: usize,
+    piece: usize,
 }
 
 /// A part of a message.
@@ -68,6 +78,7 @@ impl Offer<'_> {
     const DONE: usize = 4;
     /// Where the piece begins that the target could not read, plus one.
     const RETURNED: usize = 5;
+    const PIECE: usize = 6;
 
     /// Lays out the offer of `message`; the flag that is raised next publishes it.
     fn make(self, message: Message) {
@@ -78,6 +89,7 @@ impl Offer<'_> {
             0,
             0,
             0,
+            message.piece as u64,
         ];
         for (word, value) in self.0.iter().zip(words) {
             word.store(value, Ordering::Relaxed);
@@ -89,21 +101,21 @@ impl Offer<'_> {
             source: self.0[Self::SOURCE].load(Ordering::Relaxed),
             target: self.0[Self::TARGET].load(Ordering::Relaxed),
             bytes: self.0[Self::BYTES].load(Ordering::Relaxed) as usize,
+            piece: self.0[Self::PIECE].load(Ordering::Relaxed) as usize,
         }
     }
 
-    /// The next piece of a message of `bytes` bytes.
-    fn take(self, bytes: usize) -> Option<Piece> {
+    /// The next piece of `message`.
+    fn take(self, Message { bytes, piece, .. }: Message) -> Option<Piece> {
         let next = &self.0[Self::NEXT];
-        let length = piece_bytes(bytes);
         // Who finds nothing left looks often; it is not to grow.
         if next.load(Ordering::Relaxed) >= bytes as u64 {
             return None;
         }
-        let start = next.fetch_add(length as u64, Ordering::AcqRel) as usize;
+        let start = next.fetch_add(piece as u64, Ordering::AcqRel) as usize;
         (start < bytes).then(|| Piece {
             start,
-            bytes: length.min(bytes - start),
+            bytes: piece.min(bytes - start),
         })
     }
 
@@ -112,14 +124,14 @@ impl Offer<'_> {
         self.0[Self::RETURNED].store(piece.start as u64 + 1, Ordering::Release);
     }
 
-    /// What was given back, for the origin.
-    fn returned(self, bytes: usize) -> Option<Piece> {
+    /// What was given back of `message`, for the origin.
+    fn returned(self, Message { bytes, piece, .. }: Message) -> Option<Piece> {
         let returned = &self.0[Self::RETURNED];
         let start = returned.load(Ordering::Acquire).checked_sub(1)? as usize;
         returned.store(0, Ordering::Relaxed);
         Some(Piece {
             start,
-            bytes: piece_bytes(bytes).min(bytes - start),
+            bytes: piece.min(bytes - start),
         })
     }
 
@@ -179,6 +191,7 @@ impl<'a> Run<'a> {
             source: source.address as u64,
             target: address,
             bytes: source.bytes,
+            piece: piece_bytes(source.bytes, self.map.has_cores),
         };
         let offer = cell(self.map, self.map.rank, self.channel, rtr_slot);
         offer.make(message);
@@ -205,7 +218,7 @@ impl<'a> Run<'a> {
                 offer,
             } = self.offered[index];
             let bytes = message.bytes;
-            if let Some(piece) = offer.take(bytes).or_else(|| offer.returned(bytes)) {
+            if let Some(piece) = offer.take(message).or_else(|| offer.returned(message)) {
                 let process = Cma::of(self.map.processes[to.index()]);
                 let source = (message.source as usize + piece.start) as *const u8;
                 let source = MemoryRange::new(source, piece.bytes);
@@ -249,7 +262,7 @@ impl<'a> Run<'a> {
         }
         let process = Cma::of(self.map.processes[from.index()]);
         while self.reads_offers {
-            let Some(piece) = offer.take(message.bytes) else {
+            let Some(piece) = offer.take(message) else {
                 break;
             };
             let into = memory.slice(start + piece.start, piece.bytes);
@@ -301,49 +314,63 @@ impl<'a> Run<'a> {
 mod tests {
     use super::*;
 
+    fn message(bytes: usize, has_cores: bool) -> Message {
+        Message {
+            source: 1,
+            target: 2,
+            bytes,
+            piece: piece_bytes(bytes, has_cores),
+        }
+    }
+
+    fn pieces_cover_once(message: Message) {
+        let words: [AtomicU64; 8] = Default::default();
+        let offer = Offer(&words);
+        offer.make(message);
+        assert_eq!(offer.message(), message);
+        let (mut end, mut given_back) = (0, None);
+        while let Some(piece) = offer.take(message) {
+            assert_eq!(piece.start, end);
+            end += piece.bytes;
+            match given_back {
+                None => given_back = Some(piece),
+                Some(_) => assert!(!offer.finish(piece, message.bytes)),
+            }
+        }
+        assert_eq!(end, message.bytes);
+        let first = given_back.expect("a piece");
+        assert_eq!(offer.returned(message), None);
+        offer.give_back(first);
+        assert_eq!(offer.returned(message), Some(first));
+        assert_eq!(offer.returned(message), None);
+        assert!(offer.finish(first, message.bytes) && offer.is_done(message.bytes));
+    }
+
     #[test]
     fn pieces_cover_a_message_once() {
         for bytes in [SHARED_BYTES_MIN, 20_001, 100_000, 1 << 20, (5 << 20) + 1] {
-            let words: [AtomicU64; 8] = Default::default();
-            let offer = Offer(&words);
-            let message = Message {
-                source: 1,
-                target: 2,
-                bytes,
-            };
-            offer.make(message);
-            assert_eq!(offer.message(), message);
-            let (mut end, mut given_back) = (0, None);
-            while let Some(piece) = offer.take(bytes) {
-                assert_eq!(piece.start, end);
-                end += piece.bytes;
-                match given_back {
-                    None => given_back = Some(piece),
-                    Some(_) => assert!(!offer.finish(piece, bytes)),
-                }
-            }
-            assert_eq!(end, bytes);
-            let first = given_back.expect("a piece");
-            assert_eq!(offer.returned(bytes), None);
-            offer.give_back(first);
-            assert_eq!(offer.returned(bytes), Some(first));
-            assert_eq!(offer.returned(bytes), None);
-            assert!(offer.finish(first, bytes) && offer.is_done(bytes));
+            pieces_cover_once(message(bytes, true));
+            pieces_cover_once(message(bytes, false));
         }
+    }
+
+    #[test]
+    fn both_ends_have_pieces_where_both_have_cores() {
+        let pieces = |bytes, has_cores| bytes as f64 / piece_bytes(bytes, has_cores) as f64;
+        assert_eq!(pieces(64 << 10, true), 2.0);
+        assert_eq!(pieces(1 << 20, true), 8.0);
+        assert_eq!(pieces(64 << 10, false), 1.0);
+        assert_eq!(pieces(1 << 20, false), 4.0);
     }
 
     #[test]
     fn nothing_is_taken_after_a_withdrawal() {
         let words: [AtomicU64; 8] = Default::default();
         let offer = Offer(&words);
-        let bytes = 1 << 20;
-        offer.make(Message {
-            source: 0,
-            target: 0,
-            bytes,
-        });
-        assert!(offer.take(bytes).is_some());
-        offer.withdraw(bytes);
-        assert_eq!(offer.take(bytes), None);
+        let message = message(1 << 20, true);
+        offer.make(message);
+        assert!(offer.take(message).is_some());
+        offer.withdraw(message.bytes);
+        assert_eq!(offer.take(message), None);
     }
 }
