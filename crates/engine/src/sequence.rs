@@ -3,15 +3,20 @@
 //! Every rank's sequence shows the same, because all ranks call the same operations in the same order.
 
 use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
+use eager_slots::VECTOR_SLOTS;
 use entries::Entries;
-use ferrorail_coll::Collective;
+use ferrorail_shm::layout::LINE;
 use ferrorail_shm::{EAGER_SLOTS, EXCHANGE_SLOTS};
-use rotation::{Annex, Annexes, LONG_PARTS, Rotation, long_bytes, turning_bytes};
+use part_ring::{NextPart, PartRing};
+use rotation::{LONG_PARTS, annexes_bytes, long_bytes, turning_bytes};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+pub(crate) use eager_slots::EagerSlots;
 pub(crate) use rotation::{LONG_PART, annex_bytes, rotating_bytes, rotating_share};
 
+mod eager_slots;
 mod entries;
+mod part_ring;
 mod rotation;
 
 /// Counts a team's operations.
@@ -36,8 +41,10 @@ pub(crate) struct Sequence {
     eager: Entries<{ EAGER_SLOTS as usize }>,
     exchanges: Entries<{ EXCHANGE_SLOTS as usize }>,
     syncs: u64,
-    rotation: Rotation,
-    annexes: Annexes,
+    rotation: PartRing,
+    annexes: PartRing,
+    /// The last operation whose part was one of few that may be under way.
+    few: u64,
     /// Where parts for long blocks begin, if there are any.
     long_start: Option<usize>,
     long: Entries<LONG_PARTS>,
@@ -59,6 +66,8 @@ pub(crate) struct ChannelRequest {
     pub width: u32,
     /// Bytes that the operation takes of the rotating scratch instead of its channels'; 0 if it does not.
     pub rotating: usize,
+    /// Whether these may be used at their beginning only, or not at all, as no rank knows all lengths.
+    pub partly: bool,
 }
 
 impl ChannelRequest {
@@ -67,6 +76,7 @@ impl ChannelRequest {
         ring: Ring::Channels,
         width: 1,
         rotating: 0,
+        partly: false,
     };
 }
 
@@ -83,44 +93,11 @@ pub(crate) struct EagerRequest {
     /// What must have been finished everywhere before.
     pub needed: u64,
     slots: EagerSlots,
-    annex: Option<Annex>,
+    annex: Option<NextPart>,
 }
 
-/// The eager slots among which an operation's is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EagerSlots {
-    /// Of operations that do not depend on every rank: the first ones.
-    Streams,
-    /// The first of those, of operations that depend on each rank that has a block: all ranks seldom are far apart.
-    Vectors,
-    /// Of those that do, all others.
-    Exchanges,
-}
-
-impl EagerSlots {
-    /// Those of `collective`.
-    #[inline(always)]
-    pub const fn of(collective: Collective) -> Self {
-        match collective {
-            Collective::Alltoallv => Self::Vectors,
-            _ if collective.synchronising() => Self::Exchanges,
-            _ => Self::Streams,
-        }
-    }
-
-    /// The one that comes `later` operations after `slot`, if all use these.
-    #[inline(always)]
-    pub const fn ahead_of(self, slot: u32, later: u32) -> u32 {
-        match self {
-            Self::Streams => (slot + later) % EAGER_SLOTS,
-            Self::Vectors => (slot + later) % VECTOR_SLOTS,
-            Self::Exchanges => EAGER_SLOTS + (slot - EAGER_SLOTS + later) % EXCHANGE_SLOTS,
-        }
-    }
-}
-
-/// How many slots [`EagerSlots::Vectors`] are. A rank looks every half of them whether the others have finished.
-const VECTOR_SLOTS: u32 = EAGER_SLOTS / 4;
+/// How often who waits for an operation is woken up, in operations: odd, as some calls take four numbers.
+const WAKE_INTERVAL: u64 = 5;
 
 /// Number and channel of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,8 +121,11 @@ impl Sequence {
         let bytes = turning_bytes(ranks, rotating);
         let has_long_parts = bytes > 0 && long_bytes(ranks) > 0;
         Self {
-            rotation: Rotation::new(bytes),
-            annexes: Annexes::new(ranks, rotating),
+            rotation: PartRing::new(0, bytes),
+            annexes: match rotating.checked_sub(annexes_bytes(ranks)) {
+                Some(start) => PartRing::new(start, rotating - start),
+                None => PartRing::default(),
+            },
             long_start: has_long_parts.then_some(bytes),
             ..Self::default()
         }
@@ -153,11 +133,19 @@ impl Sequence {
 
     /// What must have been finished everywhere before the next operation of these channels.
     #[inline]
-    pub fn needed(&self, ChannelRequest { ring, width, .. }: ChannelRequest) -> u64 {
-        match ring {
-            Ring::Channels => self.channels.needed(width),
-            Ring::Small => self.small.needed(width),
-        }
+    pub fn needed(&self, request: ChannelRequest) -> u64 {
+        let channel = match request.ring {
+            Ring::Channels => self.channels.needed(request.width),
+            Ring::Small => self.small.needed(request.width),
+        };
+        let part = self.part(request).map_or(0, |part| part.blocker);
+        channel.max(part)
+    }
+
+    /// The part of the rotating scratch that the next operation takes.
+    #[inline(always)]
+    fn part(&self, ChannelRequest { rotating, .. }: ChannelRequest) -> Option<NextPart> {
+        (rotating > 0).then(|| self.rotation.next(rotating.next_multiple_of(LINE)))
     }
 
     /// Whether the next operation of these channels must wait until more is known.
@@ -265,17 +253,20 @@ impl Sequence {
     /// The number of the next operation, its channel and where its part of the rotating scratch begins.
     #[inline(always)]
     fn take(&mut self, request: ChannelRequest) -> (u64, u32, Option<usize>) {
-        let ChannelRequest {
-            ring,
-            width,
-            rotating: bytes,
-        } = request;
+        let ChannelRequest { ring, width, .. } = request;
         let op = self.count();
         let channel = match ring {
             Ring::Channels => self.channels.next(op, width),
             Ring::Small => CHANNELS + SYNC_CHANNELS + self.small.next(op, width),
         };
-        let start = (bytes > 0).then(|| self.rotation.take(bytes));
+        let part = self.part(request);
+        let start = part.map(|part| self.rotation.take(op, part));
+        if part.is_some() && self.rotation.is_young() {
+            self.few = op;
+        }
+        if request.partly && part.is_some() {
+            self.rotation.is_partly_used();
+        }
         (op, channel, start)
     }
 
@@ -312,6 +303,9 @@ impl Sequence {
             }
         };
         let annex = request.annex.map(|annex| self.annexes.take(op, annex));
+        if annex.is_some() && self.annexes.is_young() {
+            self.few = op;
+        }
         (op, slot, annex)
     }
 
@@ -359,6 +353,14 @@ impl Sequence {
     pub fn synchronised(&mut self) {
         self.completed = self.op - 1;
         self.requested = self.requested.max(self.completed);
+    }
+
+    /// Whether who waits until the last operation is finished is woken up for it: not for each, as far as many more may be
+    /// under way meanwhile.
+    #[inline(always)]
+    pub fn wakes(&self) -> bool {
+        // Some calls take three numbers.
+        self.op.is_multiple_of(WAKE_INTERVAL) || self.op < self.few + 3
     }
 
     /// Every rank has finished operation `op`.

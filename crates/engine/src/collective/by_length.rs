@@ -195,6 +195,7 @@ fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collectiv
         channels: ChannelRequest {
             width,
             rotating: rotating_part(map, collective, all as usize),
+            partly: true,
             ..ChannelRequest::CHANNEL
         },
         short: up_to(most, scratch).min(in_segment),
@@ -320,6 +321,7 @@ fn channels_for(
     ChannelRequest {
         width,
         rotating: rotating_part(map, collective, scratch),
+        partly: false,
         ..lengths.channels
     }
 }

@@ -233,18 +233,19 @@ fn wait_for_channel(map: &Map, state: &mut State, needed: u64) -> Result<(), Eng
     // Half a ring at once, as who waits for each place anew is woken up for each.
     let wanted = state.sequence.half_a_ring_ago().max(needed);
     let mut blocking_wait = BlockingWait::new(map, "run-ahead").for_operation(state.sequence.op());
+    let mut by_all = u64::MAX;
     for rank in map.others() {
         let finished = map.segment().finished(NodeRank(rank.0));
-        while finished.load(Ordering::Acquire) < wanted {
+        let mut by_rank = finished.load(Ordering::Acquire);
+        while by_rank < wanted {
             blocking_wait.idle(Blocked::Node, || format!("rank {rank}"))?;
+            by_rank = finished.load(Ordering::Acquire);
         }
+        by_all = by_all.min(by_rank);
     }
-    state.sequence.all_finished(wanted);
+    state.sequence.all_finished(by_all.min(state.sequence.op()));
     Ok(())
 }
-
-/// How often who waits in [`wait_for_channel`] is woken up, in operations: odd, as some calls take four numbers.
-const RING_INTERVAL: u64 = 5;
 
 /// Says on the node that this rank has finished the last operation. After each, also of those that
 /// make one call together: a rank may be a ring ahead within one.
@@ -255,7 +256,7 @@ fn finish(map: &Map, state: &State) {
     }
     let (segment, op) = (map.segment(), state.sequence.op());
     segment.finished(map.node_rank).store(op, Ordering::Release);
-    if op.is_multiple_of(RING_INTERVAL) {
+    if state.sequence.wakes() {
         segment.doorbell().ring();
     }
 }
