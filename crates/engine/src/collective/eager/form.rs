@@ -98,19 +98,21 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
     };
     let by_length = crate::choice::by_length(collective);
     let most = match collective {
-        Collective::Allreduce => (REDUCED_BYTES_MAX / size as usize).max(REDUCED_BLOCK),
+        Collective::Allreduce => {
+            (REDUCED_BYTES_MAX / size as usize).clamp(REDUCED_BLOCK, REDUCED_MAX)
+        }
+        Collective::Reduce | Collective::Scan | Collective::Exscan => REDUCED_MAX,
+        Collective::ReduceScatter | Collective::ReduceScatterBlock => REDUCED_MAX,
         _ => usize::MAX,
     };
     let most_annexed = match collective {
+        // Two ranks exchange scratch that they have read, which is faster.
+        _ if size == 2 && is_exchange(collective) && collective != Collective::Allreduce => 0,
+        Collective::Barrier => 0,
         // Each call takes as much, whatever it needs: many are to be under way.
         Collective::Gatherv | Collective::Scatterv => annex_bytes / 4,
-        Collective::Bcast | Collective::Gather | Collective::Scatter => annex_bytes,
-        Collective::Reduce | Collective::Allreduce | Collective::Scan | Collective::Exscan => {
-            annex_bytes.min(REDUCED_MAX)
-        }
-        // Of exchanges all ranks read all that others have written, so each would touch 2 MB of each other's for the
-        // first time; and two ranks exchange scratch that they have read, which is faster.
-        _ => 0,
+        Collective::Alltoallv => annex_bytes / 2,
+        _ => annex_bytes,
     };
     let of_annex = (most_annexed / blocks) & !(LINE - 1);
     let inline_max = match of_annex > 0 {
@@ -176,6 +178,36 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_reduced_has_room_on_the_stack() {
+        use Collective::{Allreduce, Exscan, Reduce, ReduceScatter, ReduceScatterBlock, Scan};
+        for collective in [
+            Allreduce,
+            Reduce,
+            ReduceScatter,
+            ReduceScatterBlock,
+            Scan,
+            Exscan,
+        ] {
+            for size in 2..64 {
+                let form = form(collective, size, 64 << 10).expect("there is room");
+                assert!(
+                    (1..=REDUCED_MAX).contains(&form.longest()),
+                    "{collective:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn more_than_two_ranks_exchange_through_annexes() {
+        let longest = |collective, size| form(collective, size, 64 << 10).unwrap().longest();
+        assert_eq!(longest(Collective::Alltoall, 2), BYTES_MAX & !7);
+        assert_eq!(longest(Collective::Alltoall, 5), 16 << 10);
+        assert_eq!(longest(Collective::Alltoallv, 5), 8 << 10);
+        assert_eq!(longest(Collective::Allgather, 5), 64 << 10);
+    }
 
     #[test]
     fn blocks_fit_wherever_they_go() {
