@@ -83,6 +83,9 @@ pub(crate) struct Form {
 /// are written again, which costs more than to look elsewhere from here on.
 const INLINED_MAX: usize = 1080;
 
+/// How many parts for a stream's operation an all-gather's may be as long as: a sixteenth of the annexes each.
+const PARTS_MAX: usize = 4;
+
 /// Bytes that each rank may read and reduce where all do: more is shared among the ranks, unless it is little from
 /// each.
 const REDUCED_BYTES_MAX: usize = 16 << 10;
@@ -112,6 +115,8 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
         // Each call takes as much, whatever it needs: many are to be under way.
         Collective::Gatherv | Collective::Scatterv => annex_bytes / 4,
         Collective::Alltoallv => annex_bytes / 2,
+        // No more than two are under way.
+        Collective::Allgather | Collective::Allgatherv => PARTS_MAX * annex_bytes,
         _ => annex_bytes,
     };
     let of_annex = (most_annexed / blocks) & !(LINE - 1);
@@ -206,7 +211,7 @@ mod tests {
         assert_eq!(longest(Collective::Alltoall, 2), BYTES_MAX & !7);
         assert_eq!(longest(Collective::Alltoall, 5), 16 << 10);
         assert_eq!(longest(Collective::Alltoallv, 5), 8 << 10);
-        assert_eq!(longest(Collective::Allgather, 5), 64 << 10);
+        assert_eq!(longest(Collective::Allgather, 5), 256 << 10);
     }
 
     #[test]
@@ -227,7 +232,7 @@ mod tests {
                         false => (form.spacing::<false>(bytes), form.annexed::<false>(bytes)),
                     };
                     assert!(blocks * spacing.slot <= BYTES_MAX + LENGTH, "{size} ranks");
-                    assert!(bytes > form.longest() || annexed <= annex_bytes);
+                    assert!(bytes > form.longest() || annexed <= PARTS_MAX * annex_bytes);
                     assert!(annexed == 0 || annexed == blocks * spacing.annex);
                 }
             }
