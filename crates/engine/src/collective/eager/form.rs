@@ -86,6 +86,10 @@ const INLINED_MAX: usize = 1080;
 /// How many parts for a stream's operation an all-gather's may be as long as: a sixteenth of the annexes each.
 const PARTS_MAX: usize = 4;
 
+/// What the ranks of a node may receive together in an all-gather that is longer than a stream's operation: results that
+/// no cache holds are better written past the caches, as schedules have it.
+const ALLGATHERED_MAX: usize = 16 << 20;
+
 /// Bytes that each rank may read and reduce where all do: more is shared among the ranks, unless it is little from
 /// each.
 const REDUCED_BYTES_MAX: usize = 16 << 10;
@@ -116,7 +120,10 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
         Collective::Gatherv | Collective::Scatterv => annex_bytes / 4,
         Collective::Alltoallv => annex_bytes / 2,
         // No more than two are under way.
-        Collective::Allgather | Collective::Allgatherv => PARTS_MAX * annex_bytes,
+        Collective::Allgather | Collective::Allgatherv => {
+            let in_caches = ALLGATHERED_MAX / (size as usize).pow(2);
+            in_caches.clamp(annex_bytes, PARTS_MAX * annex_bytes)
+        }
         _ => annex_bytes,
     };
     let of_annex = (most_annexed / blocks) & !(LINE - 1);
@@ -211,7 +218,8 @@ mod tests {
         assert_eq!(longest(Collective::Alltoall, 2), BYTES_MAX & !7);
         assert_eq!(longest(Collective::Alltoall, 5), 16 << 10);
         assert_eq!(longest(Collective::Alltoallv, 5), 8 << 10);
-        assert_eq!(longest(Collective::Allgather, 5), 256 << 10);
+        assert_eq!(longest(Collective::Allgather, 8), 256 << 10);
+        assert_eq!(longest(Collective::Allgather, 16), 64 << 10);
     }
 
     #[test]
