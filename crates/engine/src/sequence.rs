@@ -7,7 +7,7 @@ use eager_slots::VECTOR_SLOTS;
 use entries::Entries;
 use ferrorail_shm::layout::LINE;
 use ferrorail_shm::{EAGER_SLOTS, EXCHANGE_SLOTS};
-use part_ring::{NextPart, PartRing};
+use part_ring::{GRANULES, NextPart, PartRing};
 use rotation::{LONG_PARTS, annexes_bytes, long_bytes, turning_bytes};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -99,6 +99,9 @@ pub(crate) struct EagerRequest {
 /// How often who waits for an operation is woken up, in operations: odd, as some calls take four numbers.
 const WAKE_INTERVAL: u64 = 5;
 
+/// Granules of rotating scratch: few, as short calls of vector forms pass over parts of it that may be long.
+const ROTATION_GRANULES: usize = 32;
+
 /// Number and channel of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Allocation {
@@ -121,9 +124,9 @@ impl Sequence {
         let bytes = turning_bytes(ranks, rotating);
         let has_long_parts = bytes > 0 && long_bytes(ranks) > 0;
         Self {
-            rotation: PartRing::new(0, bytes),
+            rotation: PartRing::new(0, bytes, ROTATION_GRANULES),
             annexes: match rotating.checked_sub(annexes_bytes(ranks)) {
-                Some(start) => PartRing::new(start, rotating - start),
+                Some(start) => PartRing::new(start, rotating - start, GRANULES),
                 None => PartRing::default(),
             },
             long_start: has_long_parts.then_some(bytes),
@@ -138,14 +141,10 @@ impl Sequence {
             Ring::Channels => self.channels.needed(request.width),
             Ring::Small => self.small.needed(request.width),
         };
-        let part = self.part(request).map_or(0, |part| part.blocker);
-        channel.max(part)
-    }
-
-    /// The part of the rotating scratch that the next operation takes.
-    #[inline(always)]
-    fn part(&self, ChannelRequest { rotating, .. }: ChannelRequest) -> Option<NextPart> {
-        (rotating > 0).then(|| self.rotation.next(rotating.next_multiple_of(LINE)))
+        match request.rotating.next_multiple_of(LINE) {
+            0 => channel,
+            bytes => self.rotation.next(bytes).blocker.max(channel),
+        }
     }
 
     /// Whether the next operation of these channels must wait until more is known.
@@ -259,15 +258,22 @@ impl Sequence {
             Ring::Channels => self.channels.next(op, width),
             Ring::Small => CHANNELS + SYNC_CHANNELS + self.small.next(op, width),
         };
-        let part = self.part(request);
-        let start = part.map(|part| self.rotation.take(op, part));
-        if part.is_some() && self.rotation.is_young() {
+        let start = (request.rotating > 0).then(|| self.take_part(op, request));
+        (op, channel, start)
+    }
+
+    /// Where the part of operation `op` begins. Out of line: registers of short calls are few.
+    #[inline(never)]
+    fn take_part(&mut self, op: u64, request: ChannelRequest) -> usize {
+        let bytes = request.rotating.next_multiple_of(LINE);
+        let start = self.rotation.take(op, self.rotation.next(bytes));
+        if self.rotation.is_young() {
             self.few = op;
         }
-        if request.partly && part.is_some() {
+        if request.partly {
             self.rotation.is_partly_used();
         }
-        (op, channel, start)
+        start
     }
 
     /// The next operation, a barrier. It has channels of its own, whose flags no unfinished operation

@@ -164,7 +164,13 @@ fn has_blocks(call: &Call<'_>, window: Window) -> bool {
 fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collective) -> Lengths {
     let (ranks, nodes) = (map.topology.size(), map.topology.node_count());
     let width = Scratch::of(map).width_by_length();
-    let all = scratch_of(map, collective, width);
+    // Two ranks know when they have something for rotating scratch, and take it then.
+    let is_pair = nodes == 1 && ranks == 2;
+    let rotates = !is_pair && Scratch::of(map).rotates(collective);
+    let all = match is_pair {
+        true => map.segment().geometry().run_bytes(0, width),
+        false => scratch_of(map, collective, width),
+    };
     let (scratch, most) = match nodes {
         // Both ranks know the lengths, and how many pieces there are.
         1 if ranks == 2 => (all, usize::MAX),
@@ -194,7 +200,7 @@ fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collectiv
     *plan.lengths.insert(Lengths {
         channels: ChannelRequest {
             width,
-            rotating: rotating_part(map, collective, all as usize),
+            rotating: if rotates { all as usize } else { 0 },
             partly: true,
             ..ChannelRequest::CHANNEL
         },

@@ -30,7 +30,7 @@ pub(super) struct PartRing {
     overtaken: u64,
 }
 
-/// Granules of it.
+/// Most granules of one.
 pub(super) const GRANULES: usize = 128;
 
 /// Until so many bytes have passed parts lie within [`YOUNG_RING`], if two of them have room there.
@@ -47,14 +47,14 @@ const BEGINNING: usize = 16;
 
 impl Default for PartRing {
     fn default() -> Self {
-        Self::new(0, 0)
+        Self::new(0, 0, 1)
     }
 }
 
 impl PartRing {
-    /// So many `bytes` from `start` on.
-    pub fn new(start: usize, bytes: usize) -> Self {
-        let granule = bytes.div_ceil(GRANULES).next_power_of_two();
+    /// So many `bytes` from `start` on, in up to so many `granules`: an operation goes through all that its part enters.
+    pub fn new(start: usize, bytes: usize, granules: usize) -> Self {
+        let granule = bytes.div_ceil(granules).next_power_of_two();
         Self {
             start,
             bytes,
@@ -102,6 +102,8 @@ impl PartRing {
     }
 
     /// The next part where it would end behind the end of the round.
+    #[cold]
+    #[inline(never)]
     fn beyond(&self, bytes: usize) -> NextPart {
         let first = match self.partly_used && !self.is_young() {
             true => (self.first + STEP) % (self.bytes / BEGINNING),
@@ -197,8 +199,14 @@ mod tests {
 
     #[test]
     fn parts_of_unfinished_operations_never_overlap() {
-        for bytes in [BYTES, BYTES - 3 * PAGE, 1 << 20] {
-            let (mut ring, mut random) = (PartRing::new(4096, bytes), Random(bytes as u64));
+        for (bytes, granules) in [
+            (BYTES, 128),
+            (BYTES, 32),
+            (BYTES - 3 * PAGE, 32),
+            (1 << 20, 128),
+        ] {
+            let (mut ring, mut random) =
+                (PartRing::new(4096, bytes, granules), Random(bytes as u64));
             let mut used = Vec::new();
             for op in 1..20_000 {
                 let part = random.part().min(bytes / 4);
@@ -220,7 +228,7 @@ mod tests {
 
     #[test]
     fn operations_that_depend_on_every_rank_never_wait() {
-        let (mut ring, mut random) = (PartRing::new(0, BYTES), Random(1));
+        let (mut ring, mut random) = (PartRing::new(0, BYTES, 32), Random(1));
         for op in 1..20_000u64 {
             let next = ring.next(random.part());
             assert!(next.blocker <= op.saturating_sub(2), "{op}: {next:?}");
@@ -230,7 +238,7 @@ mod tests {
 
     #[test]
     fn many_may_be_under_way() {
-        let (mut ring, mut random) = (PartRing::new(0, BYTES), Random(2));
+        let (mut ring, mut random) = (PartRing::new(0, BYTES, GRANULES), Random(2));
         let (mut used, most) = (Vec::new(), YOUNG_RING / 4);
         for op in 1..20_000 {
             let part = random.part().min(most);
@@ -250,7 +258,7 @@ mod tests {
     #[test]
     fn few_pages_are_touched_until_much_has_passed_and_then_all() {
         for part in [4096, 24 << 10, 192 << 10] {
-            let mut ring = PartRing::new(0, BYTES);
+            let mut ring = PartRing::new(0, BYTES, GRANULES);
             let mut end_of = |ops: u64| {
                 let ends = (0..ops).map(|op| ring.take(op, ring.next(part)) + part);
                 ends.max().expect("some")
@@ -264,7 +272,7 @@ mod tests {
     #[test]
     fn rounds_begin_further_on_if_parts_are_used_at_their_beginning_only() {
         for partly_used in [false, true] {
-            let mut ring = PartRing::new(0, BYTES);
+            let mut ring = PartRing::new(0, BYTES, GRANULES);
             let part = BYTES / BEGINNING;
             let ops = YOUNG_BYTES / part as u64..200;
             ring.taken = YOUNG_BYTES;

@@ -83,11 +83,11 @@ pub(crate) struct Form {
 /// are written again, which costs more than to look elsewhere from here on.
 const INLINED_MAX: usize = 1080;
 
-/// How many parts for a stream's operation an all-gather's may be as long as: a sixteenth of the annexes each.
-const PARTS_MAX: usize = 4;
+/// How many times what other operations may an all-gather may take of the annexes: an eighth of them then.
+const ALLGATHERED_PARTS: usize = 4;
 
-/// What the ranks of a node may receive together in an all-gather that is longer than a stream's operation: results that
-/// no cache holds are better written past the caches, as schedules have it.
+/// What the ranks of a node may receive together in an all-gather that takes so much: results that no cache holds are
+/// better written past the caches, as schedules have it.
 const ALLGATHERED_MAX: usize = 16 << 20;
 
 /// Bytes that each rank may read and reduce where all do: more is shared among the ranks, unless it is little from
@@ -122,7 +122,7 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
         // No more than two are under way.
         Collective::Allgather | Collective::Allgatherv => {
             let in_caches = ALLGATHERED_MAX / (size as usize).pow(2);
-            in_caches.clamp(annex_bytes, PARTS_MAX * annex_bytes)
+            in_caches.clamp(annex_bytes, ALLGATHERED_PARTS * annex_bytes)
         }
         _ => annex_bytes,
     };
@@ -240,7 +240,7 @@ mod tests {
                         false => (form.spacing::<false>(bytes), form.annexed::<false>(bytes)),
                     };
                     assert!(blocks * spacing.slot <= BYTES_MAX + LENGTH, "{size} ranks");
-                    assert!(bytes > form.longest() || annexed <= PARTS_MAX * annex_bytes);
+                    assert!(bytes > form.longest() || annexed <= ALLGATHERED_PARTS * annex_bytes);
                     assert!(annexed == 0 || annexed == blocks * spacing.annex);
                 }
             }
