@@ -96,7 +96,10 @@ pub(crate) struct EagerRequest {
     annex: Option<NextPart>,
 }
 
-/// How often who waits for an operation is woken up, in operations: odd, as some calls take four numbers.
+/// Most numbers that one call takes: of vector forms for eager slots, for channels and two for the ways of longer blocks.
+const CALL_NUMBERS: u64 = 4;
+
+/// How often who waits for an operation is woken up, in operations: odd, beside [`CALL_NUMBERS`].
 const WAKE_INTERVAL: u64 = 5;
 
 /// Granules of rotating scratch: few, as short calls of vector forms pass over parts of it that may be long.
@@ -141,10 +144,16 @@ impl Sequence {
             Ring::Channels => self.channels.needed(request.width),
             Ring::Small => self.small.needed(request.width),
         };
-        match request.rotating.next_multiple_of(LINE) {
+        match request.rotating {
             0 => channel,
-            bytes => self.rotation.next(bytes).blocker.max(channel),
+            rotating => self.next_part(rotating).blocker.max(channel),
         }
+    }
+
+    /// The part of the rotating scratch that comes next, of so many bytes.
+    #[inline(always)]
+    fn next_part(&self, bytes: usize) -> NextPart {
+        self.rotation.next(bytes.next_multiple_of(LINE))
     }
 
     /// Whether the next operation of these channels must wait until more is known.
@@ -265,13 +274,12 @@ impl Sequence {
     /// Where the part of operation `op` begins. Out of line: registers of short calls are few.
     #[inline(never)]
     fn take_part(&mut self, op: u64, request: ChannelRequest) -> usize {
-        let bytes = request.rotating.next_multiple_of(LINE);
-        let start = self.rotation.take(op, self.rotation.next(bytes));
+        let start = self.rotation.take(op, self.next_part(request.rotating));
         if self.rotation.is_young() {
             self.few = op;
         }
         if request.partly {
-            self.rotation.is_partly_used();
+            self.rotation.note_partly_used();
         }
         start
     }
@@ -365,8 +373,7 @@ impl Sequence {
     /// under way meanwhile.
     #[inline(always)]
     pub fn wakes(&self) -> bool {
-        // Some calls take three numbers.
-        self.op.is_multiple_of(WAKE_INTERVAL) || self.op < self.few + 3
+        self.op.is_multiple_of(WAKE_INTERVAL) || self.op < self.few + CALL_NUMBERS
     }
 
     /// Every rank has finished operation `op`.

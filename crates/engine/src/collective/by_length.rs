@@ -8,8 +8,8 @@
 use super::room::{rotating_part, scratch_of};
 use super::words::gather_words;
 use super::{
-    Call, Load, allocate, connect_peers, copy_own, eager, finish, goes_past_caches, piece_in,
-    prepare_pieces,
+    Call, Load, allocate, connect_peers, copy_own, eager, finish, goes_past_caches, is_pair,
+    piece_in, prepare_pieces,
 };
 use crate::EngineError;
 use crate::choice::{ZERO_COPY_BYTES_MIN, regular};
@@ -165,15 +165,16 @@ fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collectiv
     let (ranks, nodes) = (map.topology.size(), map.topology.node_count());
     let width = Scratch::of(map).width_by_length();
     // Two ranks know when they have something for rotating scratch, and take it then.
-    let is_pair = nodes == 1 && ranks == 2;
-    let rotates = !is_pair && Scratch::of(map).rotates(collective);
-    let all = match is_pair {
-        true => map.segment().geometry().run_bytes(0, width),
-        false => scratch_of(map, collective, width),
+    let (all, rotating) = match is_pair(map) {
+        true => (map.segment().geometry().run_bytes(0, width), 0),
+        false => {
+            let all = scratch_of(map, collective, width);
+            (all, rotating_part(map, collective, all as usize))
+        }
     };
     let (scratch, most) = match nodes {
         // Both ranks know the lengths, and how many pieces there are.
-        1 if ranks == 2 => (all, usize::MAX),
+        1 if is_pair(map) => (all, usize::MAX),
         1 => (all, NODE_BYTES_MAX),
         // Rails read RTRs in the rest.
         _ => (
@@ -200,7 +201,7 @@ fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collectiv
     *plan.lengths.insert(Lengths {
         channels: ChannelRequest {
             width,
-            rotating: if rotates { all as usize } else { 0 },
+            rotating,
             partly: true,
             ..ChannelRequest::CHANNEL
         },
@@ -228,7 +229,7 @@ fn in_segment(map: &Map, collective: Collective, found: Found) -> usize {
 /// The longer of the two blocks that two ranks of a node have for each other, if it has more than `above` bytes: as both
 /// know the length, it goes through scratch, in pieces if it has to.
 pub(super) fn long_pair(map: &Map, call: &Call<'_>, above: usize) -> Option<usize> {
-    if map.topology.size() != 2 || map.topology.node_count() != 1 {
+    if !is_pair(map) {
         return None;
     }
     let peer = 1 - map.rank.0;

@@ -300,7 +300,12 @@ fn gains_by_swapping(map: &Map, collective: Collective) -> bool {
             | Collective::ReduceScatter
             | Collective::ReduceScatterBlock
     );
-    is_exchange && map.topology.size() == 2 && map.topology.node_count() == 1
+    is_exchange && is_pair(map)
+}
+
+/// Whether the team is two ranks of one node.
+fn is_pair(map: &Map) -> bool {
+    map.topology.size() == 2 && map.topology.node_count() == 1
 }
 
 /// Between nodes, has channels known free before they are wanted, and waits for the next ones to be.

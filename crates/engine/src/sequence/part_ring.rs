@@ -76,7 +76,7 @@ impl PartRing {
 
     /// The last part may be used at its beginning only, or not at all.
     #[inline(always)]
-    pub fn is_partly_used(&mut self) {
+    pub fn note_partly_used(&mut self) {
         let bytes = (self.next - self.previous) as u64;
         self.taken -= bytes - bytes / 8;
         self.partly_used = true;
@@ -220,7 +220,7 @@ mod tests {
                 assert!(!writes || used[free..].iter().all(is_apart));
                 used.push((start, start + part));
                 if random.below(5) == 0 {
-                    ring.is_partly_used();
+                    ring.note_partly_used();
                 }
             }
         }
@@ -279,7 +279,7 @@ mod tests {
             let starts = ops.map(|op| {
                 let start = ring.take(op, ring.next(part));
                 if partly_used {
-                    ring.is_partly_used();
+                    ring.note_partly_used();
                 }
                 start
             });

@@ -304,3 +304,21 @@ fn a_row_ahead_of_the_slowest() {
     sequence.all_finished(3);
     assert!(!sequence.is_full(CHANNEL));
 }
+
+#[test]
+fn who_waits_for_room_is_woken_up_behind_each_call_while_few_may_be_under_way() {
+    let bytes = rotating_bytes(2, 64 << 10);
+    let mut sequence = Sequence::new(2, bytes);
+    for _ in 0..20 {
+        // A short call of a vector form.
+        sequence.next_eager(sequence.eager(Streams, 16 << 10));
+        sequence.pass_over(CHANNEL);
+        assert!(sequence.wakes());
+    }
+    let mut woken = 0;
+    for _ in 0..100 {
+        sequence.next_eager(sequence.eager(Streams, 0));
+        woken += usize::from(sequence.wakes());
+    }
+    assert!((20..=20 + 1).contains(&woken), "{woken}");
+}
