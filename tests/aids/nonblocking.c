@@ -2,7 +2,10 @@
  * that are awaited at once, by one of the calls that there are for this. A communicator's first collective is preceded by an
  * MPI_Ibarrier and an MPI_Barrier, after which ferrorail takes non-blocking ones. Rank 0 of the world prints
  * `non-blocking: N calls` at the end. Operations of the program stay blocking: the hosts, which ferrorail leaves them to, crash
- * in them (Open MPI 4.1) or compute something else (MPICH 4.0). */
+ * in them (Open MPI 4.1) or compute something else (MPICH 4.0).
+ *
+ * With PERSISTENT defined, into persistent ones (MPI 4.0), which are started twice if that changes nothing, and freed. Rank 0
+ * prints `persistent: N calls`. Those on inter-communicators stay blocking, as not every host has a persistent form for them. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -10,6 +13,9 @@ static long nonblocking_calls;
 
 /* Which way of waiting comes next; ranks need not agree. */
 static unsigned nonblocking_ways;
+
+/* Whether it is not MPI_Testall, in which MPICH fails with persistent reductions that are its own (4.0 and 5.0). */
+static int no_testall;
 
 static int await(MPI_Request *request)
 {
@@ -31,7 +37,8 @@ static int await(MPI_Request *request)
         return code;
     case 5:
         while (code == MPI_SUCCESS && !done)
-            code = MPI_Testall(2, pair, &done, MPI_STATUSES_IGNORE);
+            code = no_testall ? MPI_Test(request, &done, statuses)
+                              : MPI_Testall(2, pair, &done, MPI_STATUSES_IGNORE);
         return code;
     case 6:
         while (code == MPI_SUCCESS && !done)
@@ -46,6 +53,53 @@ static int await(MPI_Request *request)
             code = MPI_Request_get_status(*request, &done, statuses);
         return code == MPI_SUCCESS ? MPI_Wait(request, MPI_STATUS_IGNORE) : code;
     }
+}
+
+#ifdef PERSISTENT
+#define KIND "persistent"
+#define BEGIN(small, capital, ...) MPI_##capital##_init(__VA_ARGS__, MPI_INFO_NULL, &request)
+#if MPI_VERSION < 4
+#include "persistent.h"
+#endif
+#ifndef OPEN_MPI
+#define FAILS_IN_TESTALL 1
+#endif
+
+/* The results of a request that was made with this `code`. It is started once if `from`, which is the same on all ranks, is
+ * MPI_IN_PLACE: then its results are what the next start would begin with. */
+static int results(int code, MPI_Request *request, const void *from)
+{
+    int starts = from == MPI_IN_PLACE ? 1 : 2;
+    if (code != MPI_SUCCESS)
+        return code;
+    for (int start = 0; start < starts && code == MPI_SUCCESS; start++) {
+        MPI_Request copy = *request;
+        code = start ? MPI_Startall(1, request) : MPI_Start(request);
+        if (code == MPI_SUCCESS)
+            code = await(&copy);
+        /* Of an inactive request this ends at once. */
+        if (code == MPI_SUCCESS)
+            code = MPI_Wait(request, MPI_STATUS_IGNORE);
+    }
+    int freed = MPI_Request_free(request);
+    return code == MPI_SUCCESS && *request != MPI_REQUEST_NULL ? MPI_ERR_REQUEST : code == MPI_SUCCESS ? freed : code;
+}
+
+static int is_turned(MPI_Comm comm)
+{
+    int inter = 0;
+    if (comm != MPI_COMM_NULL)
+        MPI_Comm_test_inter(comm, &inter);
+    return !inter;
+}
+#else
+#define KIND "non-blocking"
+#define BEGIN(small, capital, ...) MPI_I##small(__VA_ARGS__, &request)
+
+static int results(int code, MPI_Request *request, const void *from)
+{
+    (void)from;
+    return code == MPI_SUCCESS ? await(request) : code;
 }
 
 /* Has ferrorail prepare for non-blocking collectives on `comm`, if it is new. */
@@ -70,6 +124,17 @@ static void prepare(MPI_Comm comm)
     PMPI_Barrier(comm);
 }
 
+static int is_turned(MPI_Comm comm)
+{
+    prepare(comm);
+    return 1;
+}
+#endif
+
+#ifndef FAILS_IN_TESTALL
+#define FAILS_IN_TESTALL 0
+#endif
+
 static int is_predefined(MPI_Op op)
 {
     const MPI_Op all[] = {MPI_MAX, MPI_MIN, MPI_SUM, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR, MPI_BOR, MPI_LXOR, MPI_BXOR,
@@ -80,60 +145,62 @@ static int is_predefined(MPI_Op op)
     return 0;
 }
 
-#define TURN(name, parameters, comm, ...) \
+#define TURN(name, small, parameters, from, ...) \
     int MPI_##name parameters \
     { \
         MPI_Request request = MPI_REQUEST_NULL; \
-        prepare(comm); \
-        nonblocking_calls++; \
-        int code = MPI_I##__VA_ARGS__; \
-        return code == MPI_SUCCESS ? await(&request) : code; \
-    }
-
-#define TURN_REDUCTION(name, small, parameters, ...) \
-    int MPI_##name parameters \
-    { \
-        MPI_Request request = MPI_REQUEST_NULL; \
-        prepare(c); \
-        if (!is_predefined(o)) \
+        if (!is_turned(c)) \
             return PMPI_##name(__VA_ARGS__); \
         nonblocking_calls++; \
-        int code = MPI_I##small(__VA_ARGS__, &request); \
-        return code == MPI_SUCCESS ? await(&request) : code; \
+        return results(BEGIN(small, name, __VA_ARGS__), &request, from); \
+    }
+
+#define TURN_REDUCTION(name, small, parameters, from, ...) \
+    int MPI_##name parameters \
+    { \
+        MPI_Request request = MPI_REQUEST_NULL; \
+        if (!is_turned(c) || !is_predefined(o)) \
+            return PMPI_##name(__VA_ARGS__); \
+        nonblocking_calls++; \
+        no_testall = FAILS_IN_TESTALL; \
+        int code = results(BEGIN(small, name, __VA_ARGS__), &request, from); \
+        no_testall = 0; \
+        return code; \
     }
 
 #define DATA const void *s, int sc, MPI_Datatype st, void *r, int rc, MPI_Datatype rt
 #define REDUCED const void *s, void *r, int n, MPI_Datatype t, MPI_Op o
 
-TURN(Barrier, (MPI_Comm c), c, barrier(c, &request))
-TURN(Bcast, (void *b, int n, MPI_Datatype t, int root, MPI_Comm c), c, bcast(b, n, t, root, c, &request))
-TURN(Gather, (DATA, int root, MPI_Comm c), c, gather(s, sc, st, r, rc, rt, root, c, &request))
-TURN(Scatter, (DATA, int root, MPI_Comm c), c, scatter(s, sc, st, r, rc, rt, root, c, &request))
-TURN(Allgather, (DATA, MPI_Comm c), c, allgather(s, sc, st, r, rc, rt, c, &request))
-TURN(Alltoall, (DATA, MPI_Comm c), c, alltoall(s, sc, st, r, rc, rt, c, &request))
-TURN(Gatherv,
+TURN(Barrier, barrier, (MPI_Comm c), NULL, c)
+TURN(Bcast, bcast, (void *b, int n, MPI_Datatype t, int root, MPI_Comm c), NULL, b, n, t, root, c)
+TURN(Gather, gather, (DATA, int root, MPI_Comm c), NULL, s, sc, st, r, rc, rt, root, c)
+TURN(Scatter, scatter, (DATA, int root, MPI_Comm c), NULL, s, sc, st, r, rc, rt, root, c)
+TURN(Allgather, allgather, (DATA, MPI_Comm c), s, s, sc, st, r, rc, rt, c)
+TURN(Alltoall, alltoall, (DATA, MPI_Comm c), s, s, sc, st, r, rc, rt, c)
+TURN(Gatherv, gatherv,
      (const void *s, int sc, MPI_Datatype st, void *r, const int *rc, const int *d, MPI_Datatype rt,
       int root, MPI_Comm c),
-     c, gatherv(s, sc, st, r, rc, d, rt, root, c, &request))
-TURN(Scatterv,
+     NULL, s, sc, st, r, rc, d, rt, root, c)
+TURN(Scatterv, scatterv,
      (const void *s, const int *sc, const int *d, MPI_Datatype st, void *r, int rc, MPI_Datatype rt,
       int root, MPI_Comm c),
-     c, scatterv(s, sc, d, st, r, rc, rt, root, c, &request))
-TURN(Allgatherv,
+     NULL, s, sc, d, st, r, rc, rt, root, c)
+TURN(Allgatherv, allgatherv,
      (const void *s, int sc, MPI_Datatype st, void *r, const int *rc, const int *d, MPI_Datatype rt,
       MPI_Comm c),
-     c, allgatherv(s, sc, st, r, rc, d, rt, c, &request))
-TURN(Alltoallv,
+     s, s, sc, st, r, rc, d, rt, c)
+TURN(Alltoallv, alltoallv,
      (const void *s, const int *sc, const int *sd, MPI_Datatype st, void *r, const int *rc,
       const int *rd, MPI_Datatype rt, MPI_Comm c),
-     c, alltoallv(s, sc, sd, st, r, rc, rd, rt, c, &request))
-TURN_REDUCTION(Allreduce, allreduce, (REDUCED, MPI_Comm c), s, r, n, t, o, c)
-TURN_REDUCTION(Reduce, reduce, (REDUCED, int root, MPI_Comm c), s, r, n, t, o, root, c)
-TURN_REDUCTION(Scan, scan, (REDUCED, MPI_Comm c), s, r, n, t, o, c)
-TURN_REDUCTION(Exscan, exscan, (REDUCED, MPI_Comm c), s, r, n, t, o, c)
+     s, s, sc, sd, st, r, rc, rd, rt, c)
+TURN_REDUCTION(Allreduce, allreduce, (REDUCED, MPI_Comm c), s, s, r, n, t, o, c)
+TURN_REDUCTION(Reduce, reduce, (REDUCED, int root, MPI_Comm c), MPI_IN_PLACE, s, r, n, t, o, root, c)
+TURN_REDUCTION(Scan, scan, (REDUCED, MPI_Comm c), s, s, r, n, t, o, c)
+TURN_REDUCTION(Exscan, exscan, (REDUCED, MPI_Comm c), s, s, r, n, t, o, c)
 TURN_REDUCTION(Reduce_scatter, reduce_scatter,
-               (const void *s, void *r, const int *n, MPI_Datatype t, MPI_Op o, MPI_Comm c), s, r, n, t, o, c)
-TURN_REDUCTION(Reduce_scatter_block, reduce_scatter_block, (REDUCED, MPI_Comm c), s, r, n, t, o, c)
+               (const void *s, void *r, const int *n, MPI_Datatype t, MPI_Op o, MPI_Comm c), s, s, r, n,
+               t, o, c)
+TURN_REDUCTION(Reduce_scatter_block, reduce_scatter_block, (REDUCED, MPI_Comm c), s, s, r, n, t, o, c)
 
 int MPI_Finalize(void)
 {
@@ -142,7 +209,7 @@ int MPI_Finalize(void)
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Reduce(&nonblocking_calls, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0)
-        printf("non-blocking: %ld calls\n", all);
+        printf(KIND ": %ld calls\n", all);
     fflush(stdout);
     return PMPI_Finalize();
 }

@@ -17,14 +17,14 @@ use std::time::Duration;
 /// Collectives, windows, communicators, datatypes, operations and errors, as far as a few minutes go.
 const USUAL: &str = "
     test_cco_buf test_cco_buf_inter test_cco_nb_buf test_cco_nb_vec test_cco_ngh_buf test_cco_obj
-    test_cco_obj_inter test_cco_vec test_cco_vec_inter test_comm test_comm_inter test_comm_topo test_datatype
-    test_errhandler test_exceptions test_msgzero test_op test_rma test_rma_nb test_win
+    test_cco_obj_inter test_cco_pr_buf test_cco_pr_vec test_cco_vec test_cco_vec_inter test_comm test_comm_inter
+    test_comm_topo test_datatype test_errhandler test_exceptions test_msgzero test_op test_rma test_rma_nb test_win
 ";
 
 /// What else may meet a preloaded library.
 const REST: &str = "
-    test_attributes test_buffer test_cco_ngh_obj test_cco_pr_buf test_cco_pr_ngh_buf test_cco_pr_vec
-    test_group test_msgspec test_pack test_pickle test_status test_threads test_util_dtlib test_util_pkl5
+    test_attributes test_buffer test_cco_ngh_obj test_cco_pr_ngh_buf test_group test_msgspec test_pack test_pickle
+    test_status test_threads test_util_dtlib test_util_pkl5
 ";
 
 /// Reasons for which calls may be left to the host: the suite also makes wrong ones.

@@ -70,6 +70,8 @@ impl CallError {
 pub enum Wrong {
     #[error("invalid arguments")]
     Arguments,
+    #[error("the arguments of another rank are invalid")]
+    ElsewhereArguments,
     #[error("there is no buffer")]
     Buffer,
     #[error("a block is sent from where it is received")]
@@ -98,7 +100,7 @@ impl Wrong {
     fn class(self, host: &Host) -> c_int {
         let (general, window) = (&host.constants().errors, &host.window_constants().errors);
         match self {
-            Self::Arguments => general.arg,
+            Self::Arguments | Self::ElsewhereArguments => general.arg,
             Self::Buffer | Self::Alias => general.buffer,
             Self::Count => general.count,
             Self::Datatype => general.datatype,

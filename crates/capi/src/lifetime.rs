@@ -129,6 +129,7 @@ unsafe extern "C" fn on_finalize(
             let _inside = Inside::enter();
             nonblocking::helper::stop();
             nonblocking::queue::abandon();
+            nonblocking::persistent::end(session);
             window::finalize();
             team_cache::finalize(session);
             FINALIZED.store(true, Ordering::Relaxed);

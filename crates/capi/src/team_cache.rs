@@ -14,6 +14,7 @@ mod dying;
 pub mod entry;
 mod nonblocking;
 
+pub use create::create_queue;
 pub use dying::Dying;
 pub use entry::Entry;
 pub use nonblocking::nonblocking;
@@ -206,7 +207,7 @@ fn retired() -> MutexGuard<'static, Vec<Arc<Team>>> {
     RETIRED.lock()
 }
 
-/// Queues of freed communicators until nothing is under way in them.
+/// Queues of freed communicators and requests until nothing is under way in them.
 static ORPHANED: Mutex<Vec<Arc<Queue>>> = Mutex::new(Vec::new());
 
 /// Takes down retired teams that nobody uses any more. Not from a callback of the host, which it calls.
@@ -241,11 +242,13 @@ fn take_down(address: usize) {
         return;
     };
     end_use(team, key.as_ref());
-    if let Some(Ok(queue)) = nonblocking.queue() {
-        queue.comm_team().orphan();
-        ORPHANED.lock().push(queue.clone());
-        end_orphaned();
-    }
+    nonblocking.orphan().for_each(give_up);
+}
+
+/// Ends the use of a queue to which nothing is added any more, when nothing is under way in it.
+pub fn give_up(queue: Arc<Queue>) {
+    ORPHANED.lock().push(queue);
+    end_orphaned();
 }
 
 /// Ends the use of those in which nothing is under way any more.
@@ -317,6 +320,11 @@ pub fn finalize(session: &Session) {
         .chain(&teams)
         .for_each(|team| team.no_further_call());
     let rank = host.comm_rank(host.predefined().comm_world).unwrap_or(0);
+    for entry in all.values() {
+        if let Entry::Team(_, _, nonblocking) = &**entry {
+            nonblocking.spares().close().for_each(give_up);
+        }
+    }
     end_orphaned();
     let retired = std::mem::take(&mut *retired());
     parked::clear();

@@ -136,6 +136,7 @@ functions! {
         recv = "PMPI_Recv" (Out, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
         isend = "PMPI_Isend" (In, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
         irecv = "PMPI_Irecv" (Out, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
+        recv_init = "PMPI_Recv_init" (Out, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
         test = "PMPI_Test" (*mut Request, Flag, Out) -> c_int;
         testall = "PMPI_Testall" (c_int, Out, Flag, Out) -> c_int;
         testany = "PMPI_Testany" (c_int, Out, Flag, Flag, Out) -> c_int;

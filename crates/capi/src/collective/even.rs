@@ -20,6 +20,7 @@ impl Checked for () {}
 impl Collective for Barrier {
     const NAME: &'static str = "barrier";
     const NONBLOCKING_NAME: &'static str = "ibarrier";
+    const PERSISTENT_NAME: &'static str = "barrier_init";
     type Checked = ();
     const CHECK: Check<()> = |_, _| Ok(());
 
@@ -38,6 +39,7 @@ impl Collective for Barrier {
 impl Collective for Allgather {
     const NAME: &'static str = "allgather";
     const NONBLOCKING_NAME: &'static str = "iallgather";
+    const PERSISTENT_NAME: &'static str = "allgather_init";
     type Checked = Both;
     const CHECK: Check<Both> = Both::check;
 
@@ -75,6 +77,7 @@ impl Collective for Allgather {
 impl Collective for Alltoall {
     const NAME: &'static str = "alltoall";
     const NONBLOCKING_NAME: &'static str = "ialltoall";
+    const PERSISTENT_NAME: &'static str = "alltoall_init";
     type Checked = Both;
     const CHECK: Check<Both> = Both::check;
 

@@ -6,6 +6,7 @@ mod even;
 mod fast_path;
 mod handing_on;
 mod list;
+mod persist;
 mod plain;
 mod reduction;
 mod rooted;
@@ -18,6 +19,7 @@ mod vector;
 pub use attempt::run;
 pub use even::{Allgather, Alltoall, Barrier};
 pub use handing_on::{count_and_forward, forwarded};
+pub use persist::persist;
 pub use reduction::{Allreduce, Exscan, Reduce, ReduceScatter, ReduceScatterBlock, Scan};
 pub use rooted::{Bcast, Gather, Scatter};
 pub use start::start;
@@ -188,6 +190,9 @@ pub trait Collective {
 
     /// That of its non-blocking form.
     const NONBLOCKING_NAME: &'static str;
+
+    /// That of the call that makes a persistent request for it.
+    const PERSISTENT_NAME: &'static str;
 
     /// Whether its arrays of counts mean something at the root alone.
     const AT_ROOT: bool = false;

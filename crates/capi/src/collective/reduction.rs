@@ -161,6 +161,7 @@ macro_rules! of_vectors {
         impl Collective for $collective {
             const NAME: &'static str = $name;
             const NONBLOCKING_NAME: &'static str = concat!("i", $name);
+            const PERSISTENT_NAME: &'static str = concat!($name, "_init");
             type Checked = Vector;
             const CHECK: Check<Vector> = Vector::$check;
 
@@ -212,6 +213,7 @@ of_vectors! {
 impl Collective for Reduce {
     const NAME: &'static str = "reduce";
     const NONBLOCKING_NAME: &'static str = "ireduce";
+    const PERSISTENT_NAME: &'static str = "reduce_init";
     type Checked = Vector;
     const CHECK: Check<Vector> = Vector::check_rooted;
 
@@ -264,6 +266,7 @@ impl Collective for Reduce {
 impl Collective for ReduceScatterBlock {
     const NAME: &'static str = "reduce_scatter_block";
     const NONBLOCKING_NAME: &'static str = "ireduce_scatter_block";
+    const PERSISTENT_NAME: &'static str = "reduce_scatter_block_init";
     type Checked = Vector;
     const CHECK: Check<Vector> = Vector::check_both;
 
@@ -302,6 +305,7 @@ impl Collective for ReduceScatterBlock {
 impl Collective for ReduceScatter {
     const NAME: &'static str = "reduce_scatter";
     const NONBLOCKING_NAME: &'static str = "ireduce_scatter";
+    const PERSISTENT_NAME: &'static str = "reduce_scatter_init";
     type Checked = Vector;
     /// How many elements there are is known once the communicator is.
     const CHECK: Check<Vector> = Vector::check;

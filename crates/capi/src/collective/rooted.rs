@@ -23,6 +23,7 @@ pub struct Scatter;
 impl Collective for Bcast {
     const NAME: &'static str = "bcast";
     const NONBLOCKING_NAME: &'static str = "ibcast";
+    const PERSISTENT_NAME: &'static str = "bcast_init";
     type Checked = Elements;
     const CHECK: Check<Elements> = |session, args| {
         args.check_root()?;
@@ -127,6 +128,7 @@ unsafe fn gather_for_nothing(
 impl Collective for Gather {
     const NAME: &'static str = "gather";
     const NONBLOCKING_NAME: &'static str = "igather";
+    const PERSISTENT_NAME: &'static str = "gather_init";
     type Checked = Side;
     const CHECK: Check<Side> = Side::sent;
 
@@ -182,6 +184,7 @@ impl Collective for Gather {
 impl Collective for Scatter {
     const NAME: &'static str = "scatter";
     const NONBLOCKING_NAME: &'static str = "iscatter";
+    const PERSISTENT_NAME: &'static str = "scatter_init";
     type Checked = Side;
     const CHECK: Check<Side> = Side::received;
 

@@ -19,6 +19,7 @@ use crate::reason;
 use crate::session::Session;
 use crate::team_cache;
 use crate::thread::{Inside, with_local};
+use ferrorail_base::Rank;
 use ferrorail_base::fiber::{self, Driver, Fiber};
 use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::{Comm, MpiError, Request, SUCCESS};
@@ -114,23 +115,19 @@ unsafe fn begin<C: Collective>(
         Err(reason) => return Err(left(reason)),
     };
     let mut of_call = *args;
-    let types = keep_types::<C>(session, queue, &mut of_call, &mut checked)?;
+    let rank = queue.team().rank();
+    let kept = keep_types::<C>(session, rank, &mut of_call, &mut checked, false);
+    let Some(types) = kept else {
+        return Err(missed(session, args, queue));
+    };
     // Asked of the host, which the thread that may go on with this must not call.
     rejects_aliases(session);
     let job = Job::new(C::NONBLOCKING_NAME, comm, queue.comm_team(), types);
     let job = Arc::new(job);
-    let perform = move |team: &Team| {
+    let execution = enter(&job, move |team| {
         // SAFETY: the caller's contract.
-        match unsafe { on_team::<C>(session, team, &of_call, &checked) } {
-            Ok(()) => Outcome::Done,
-            Err((Refusal::Left(reason), _)) => {
-                let call = (C::NONBLOCKING_NAME, of_call.comm);
-                by_the_host(session, call, reason, of_host)
-            }
-            Err((refusal, took_part)) => failure(team, refusal, took_part),
-        }
-    };
-    let execution = enter(&job, perform);
+        unsafe { perform::<C>(session, team, &of_call, &checked, of_host) }
+    });
     // SAFETY: the program's argument.
     let keep = |made: Request| unsafe { session.host().write_handle(request, made.0) };
     // One that knows how it ends may still wait for its turn to do so.
@@ -154,21 +151,23 @@ unsafe fn begin<C: Collective>(
     }
 }
 
-/// Has the arguments of a `checked` call name types that live as long as it, which are returned.
-fn keep_types<C: Collective>(
+/// Has the arguments of a `checked` call of this `rank` name types that live as long as it, which are returned: of all types if
+/// it is `persistent`. `None` if it cannot be made with them.
+pub(super) fn keep_types<C: Collective>(
     session: &Session,
-    queue: &Arc<Queue>,
+    rank: Rank,
     args: &mut Args,
     checked: &mut C::Checked,
-) -> Result<KeptTypes, Rest> {
+    persistent: bool,
+) -> Option<KeptTypes> {
     let mut kept = KeptTypes::default();
     // Types of buffers that are not significant on this rank may be anything.
-    let is_root = u32::try_from(args.root) == Ok(queue.team().rank().0);
+    let is_root = u32::try_from(args.root) == Ok(rank.0);
     let sends = is_root || !C::NAME.starts_with("scatter");
     let receives = is_root || !C::NAME.starts_with("gather");
     for (buffer, is_used) in [(&mut args.send, sends), (&mut args.recv, receives)] {
         if is_used && buffer.datatype != 0 && !is_in_place(session, buffer) {
-            buffer.datatype = kept.keep(session, buffer.datatype);
+            buffer.datatype = kept.keep(session, buffer.datatype, persistent);
         }
     }
     if kept.has_duplicates() {
@@ -176,15 +175,39 @@ fn keep_types<C: Collective>(
             Ok(of_duplicates) => *checked = of_duplicates,
             Err(_) => {
                 kept.free(session);
-                return Err(missed(session, args, queue));
+                return None;
             }
         }
     }
-    Ok(kept)
+    Some(kept)
+}
+
+/// Runs a call in its turn: on the team, or by `of_host`, the host's non-blocking call with another place for the request.
+///
+/// # Safety
+/// As [`start`].
+pub(super) unsafe fn perform<C: Collective>(
+    session: &Session,
+    team: &Team,
+    args: &Args,
+    checked: &C::Checked,
+    of_host: impl Fn(*mut c_void) -> c_int,
+) -> Outcome {
+    // SAFETY: the caller's contract.
+    match unsafe { on_team::<C>(session, team, args, checked) } {
+        Ok(()) => Outcome::Done,
+        Err((Refusal::Left(reason), _)) => {
+            by_the_host(session, (C::NONBLOCKING_NAME, args.comm), reason, of_host)
+        }
+        Err((refusal, took_part)) => failure(team, refusal, took_part),
+    }
 }
 
 /// Begins a job, which goes on to where it waits; how far it is, if it is not over.
-fn enter(job: &Arc<Job>, perform: impl FnOnce(&Team) -> Outcome + 'static) -> Option<Execution> {
+pub(super) fn enter(
+    job: &Arc<Job>,
+    perform: impl FnOnce(&Team) -> Outcome + 'static,
+) -> Option<Execution> {
     let (of_fiber, number) = (job.clone(), job.team().next_number());
     // In a box at once, as it is moved several times on its way to the fiber.
     let run: Box<dyn FnOnce()> = Box::new(move || {

@@ -29,6 +29,41 @@ impl Table {
     }
 }
 
+/// Copies of the arrays of a table.
+pub struct KeptTable {
+    counts: Vec<i64>,
+    displacements: Vec<i64>,
+}
+
+impl KeptTable {
+    /// Of the first `entries` of those that `table` has, which names the copies from now on.
+    ///
+    /// # Safety
+    /// Its arrays have as many.
+    pub(super) unsafe fn keep(table: &mut Table, entries: usize) -> Self {
+        let copy = |array: *const c_void| -> Vec<i64> {
+            let all = 0..if array.is_null() { 0 } else { entries };
+            // SAFETY: the caller's contract.
+            all.map(|index| unsafe { entry(array, index, table.large) })
+                .collect()
+        };
+        let kept = Self {
+            counts: copy(table.counts),
+            displacements: copy(table.displacements),
+        };
+        let place = |copy: &[i64], array: *const c_void| match array.is_null() {
+            true => array,
+            false => copy.as_ptr().cast(),
+        };
+        *table = Table {
+            counts: place(&kept.counts, table.counts),
+            displacements: place(&kept.displacements, table.displacements),
+            large: true,
+        };
+        kept
+    }
+}
+
 /// # Safety
 /// `array` has an entry `index`, of 64 bits if `large`.
 #[inline]

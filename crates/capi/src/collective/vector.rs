@@ -30,6 +30,7 @@ pub struct Alltoallw;
 impl Collective for Allgatherv {
     const NAME: &'static str = "allgatherv";
     const NONBLOCKING_NAME: &'static str = "iallgatherv";
+    const PERSISTENT_NAME: &'static str = "allgatherv_init";
     type Checked = Side;
     const CHECK: Check<Side> = |session, args| Side::check(session, &args.send);
 
@@ -103,6 +104,7 @@ unsafe fn gather_for_nothing(call: &Call<'_>, side: &Side) -> Result<(), Refusal
 impl Collective for Gatherv {
     const NAME: &'static str = "gatherv";
     const NONBLOCKING_NAME: &'static str = "igatherv";
+    const PERSISTENT_NAME: &'static str = "gatherv_init";
     const AT_ROOT: bool = true;
     type Checked = Side;
     const CHECK: Check<Side> = Side::sent;
@@ -170,6 +172,7 @@ impl Collective for Gatherv {
 impl Collective for Scatterv {
     const NAME: &'static str = "scatterv";
     const NONBLOCKING_NAME: &'static str = "iscatterv";
+    const PERSISTENT_NAME: &'static str = "scatterv_init";
     const AT_ROOT: bool = true;
     type Checked = Side;
     const CHECK: Check<Side> = Side::received;
@@ -275,6 +278,7 @@ unsafe fn exchange(
 impl Collective for Alltoallv {
     const NAME: &'static str = "alltoallv";
     const NONBLOCKING_NAME: &'static str = "ialltoallv";
+    const PERSISTENT_NAME: &'static str = "alltoallv_init";
     /// Whether it is in place.
     type Checked = bool;
     const CHECK: Check<bool> = |session, args| Ok(is_in_place(session, &args.send));
@@ -311,6 +315,7 @@ impl Collective for Alltoallv {
 impl Collective for Alltoallw {
     const NAME: &'static str = "alltoallw";
     const NONBLOCKING_NAME: &'static str = "ialltoallw";
+    const PERSISTENT_NAME: &'static str = "alltoallw_init";
     /// Whether it is in place.
     type Checked = bool;
     const CHECK: Check<bool> = Alltoallv::CHECK;

@@ -83,6 +83,12 @@ pub fn remember(datatype: Datatype, layout: Layout) {
     known.get_or_insert_default().insert(datatype.0, layout);
 }
 
+/// Whether the type, whose [`layout`] was found, is predefined, so that it is never freed, or one of [`remember`].
+pub fn is_at_hand(datatype: Datatype) -> bool {
+    let mut known = KNOWN.lock();
+    known.get_or_insert_default().contains_key(&datatype.0)
+}
+
 /// The type is about to be freed.
 pub fn forget(datatype: Datatype) {
     let mut known = KNOWN.lock();

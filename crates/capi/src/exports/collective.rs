@@ -7,7 +7,7 @@ use crate::collective::{
     Buffer, Collective, Exscan, Gather, Gatherv, Reduce, ReduceScatter, ReduceScatterBlock, Scan,
     Scatter, Scatterv, Table,
 };
-use crate::next::{MISSING, call_next};
+use crate::next::{MISSING, Next, call_next};
 use libc::{c_int, c_void};
 use std::ptr;
 
@@ -33,6 +33,16 @@ export!(MPI_Barrier(comm: usize), else MISSING, |forward| {
     let args = Args { comm, ..Args::NONE };
     // SAFETY: the program called the function with these arguments.
     unsafe { run::<Barrier>(&args, &forward) }
+});
+
+export!(MPI_Barrier_init(comm: usize, info: usize, request: *mut c_void), else MISSING, |forward| {
+    static START: Next = Next::new("MPI_Ibarrier");
+    let args = Args { comm, ..Args::NONE };
+    let of_host = move |request: *mut c_void| {
+        call_next!(START, (comm => usize, request => *mut c_void) -> c_int, else MISSING)
+    };
+    // SAFETY: the program called the function with these arguments.
+    unsafe { collective::persist::<Barrier>(&args, request, &forward, of_host) }
 });
 
 export!(MPI_Ibarrier(comm: usize, request: *mut c_void), else MISSING, |forward| {
@@ -67,10 +77,40 @@ mod typed {
     }
 }
 
-/// Defines functions with the same arguments: which collectives they are, with their non-blocking forms, and what the
-/// arguments mean to these.
+/// Defines those that make persistent requests, which have an info and a request as well.
+macro_rules! persistent {
+    ($($kind:ident $start:ident $name:ident $start_large:ident $large:ident
+       ($($arg:ident: $ty:ty),*) $args:expr;)*) => {
+        mod persistent {
+            use super::*;
+            export_both! { $(
+                $name $large ($($arg: $ty,)* info: usize, request: *mut c_void),
+                peers::<$kind>(&$args), Handler::Started($args.comm), |forward| {
+                    static START: Next = Next::new(stringify!($start));
+                    static START_LARGE: Next = Next::new(stringify!($start_large));
+                    let args: Args = $args;
+                    let start = match size_of::<Count>() == size_of::<i64>() {
+                        true => &START_LARGE,
+                        false => &START,
+                    };
+                    let of_host = move |request: *mut c_void| {
+                        call_next!(
+                            start, ($($arg => $ty,)* request => *mut c_void) -> c_int, else MISSING
+                        )
+                    };
+                    // SAFETY: the program called the function with these arguments.
+                    unsafe { collective::persist::<$kind>(&args, request, &forward, of_host) }
+                };
+            )* }
+        }
+    };
+}
+
+/// Defines functions with the same arguments: which collectives they are, with their non-blocking and
+/// persistent forms, and what the arguments mean to these.
 macro_rules! entries {
-    ($($($kind:ident $name:ident $large:ident $nonblocking:ident $nonblocking_large:ident),+:
+    ($($($kind:ident $name:ident $large:ident $nonblocking:ident $nonblocking_large:ident
+         $persistent:ident $persistent_large:ident),+:
        $arguments:tt $args:expr;)*) => {
         export_both! { $($(
             $name $large $arguments, peers::<$kind>(&$args), Handler::Comm($args.comm), |forward| {
@@ -81,6 +121,9 @@ macro_rules! entries {
         )+)* }
         nonblocking! { $($(
             $kind $nonblocking $nonblocking_large $arguments $args;
+        )+)* }
+        persistent! { $($(
+            $kind $nonblocking $persistent $nonblocking_large $persistent_large $arguments $args;
         )+)* }
     };
 }
@@ -108,7 +151,7 @@ macro_rules! nonblocking {
 }
 
 entries! {
-    Bcast MPI_Bcast MPI_Bcast_c MPI_Ibcast MPI_Ibcast_c: (
+    Bcast MPI_Bcast MPI_Bcast_c MPI_Ibcast MPI_Ibcast_c MPI_Bcast_init MPI_Bcast_init_c: (
         buffer: *mut c_void, count: Count, datatype: usize, root: c_int, comm: usize
     ) Args {
         recv: Buffer::new(buffer, count, datatype),
@@ -117,8 +160,8 @@ entries! {
         ..Args::NONE
     };
 
-    Gather MPI_Gather MPI_Gather_c MPI_Igather MPI_Igather_c,
-    Scatter MPI_Scatter MPI_Scatter_c MPI_Iscatter MPI_Iscatter_c: (
+    Gather MPI_Gather MPI_Gather_c MPI_Igather MPI_Igather_c MPI_Gather_init MPI_Gather_init_c,
+    Scatter MPI_Scatter MPI_Scatter_c MPI_Iscatter MPI_Iscatter_c MPI_Scatter_init MPI_Scatter_init_c: (
         send: *const c_void, send_count: Count, send_type: usize,
         recv: *mut c_void, recv_count: Count, recv_type: usize, root: c_int, comm: usize
     ) Args {
@@ -129,8 +172,8 @@ entries! {
         ..Args::NONE
     };
 
-    Allgather MPI_Allgather MPI_Allgather_c MPI_Iallgather MPI_Iallgather_c,
-    Alltoall MPI_Alltoall MPI_Alltoall_c MPI_Ialltoall MPI_Ialltoall_c: (
+    Allgather MPI_Allgather MPI_Allgather_c MPI_Iallgather MPI_Iallgather_c MPI_Allgather_init MPI_Allgather_init_c,
+    Alltoall MPI_Alltoall MPI_Alltoall_c MPI_Ialltoall MPI_Ialltoall_c MPI_Alltoall_init MPI_Alltoall_init_c: (
         send: *const c_void, send_count: Count, send_type: usize,
         recv: *mut c_void, recv_count: Count, recv_type: usize, comm: usize
     ) Args {
@@ -140,7 +183,7 @@ entries! {
         ..Args::NONE
     };
 
-    Allgatherv MPI_Allgatherv MPI_Allgatherv_c MPI_Iallgatherv MPI_Iallgatherv_c: (
+    Allgatherv MPI_Allgatherv MPI_Allgatherv_c MPI_Iallgatherv MPI_Iallgatherv_c MPI_Allgatherv_init MPI_Allgatherv_init_c: (
         send: *const c_void, send_count: Count, send_type: usize,
         recv: *mut c_void, counts: Received<Count>, displacements: Received<Displacement>,
         recv_type: usize, comm: usize
@@ -152,7 +195,7 @@ entries! {
         ..Args::NONE
     };
 
-    Gatherv MPI_Gatherv MPI_Gatherv_c MPI_Igatherv MPI_Igatherv_c: (
+    Gatherv MPI_Gatherv MPI_Gatherv_c MPI_Igatherv MPI_Igatherv_c MPI_Gatherv_init MPI_Gatherv_init_c: (
         send: *const c_void, send_count: Count, send_type: usize,
         recv: *mut c_void, counts: Received<Count>, displacements: Received<Displacement>,
         recv_type: usize, root: c_int, comm: usize
@@ -165,7 +208,7 @@ entries! {
         ..Args::NONE
     };
 
-    Scatterv MPI_Scatterv MPI_Scatterv_c MPI_Iscatterv MPI_Iscatterv_c: (
+    Scatterv MPI_Scatterv MPI_Scatterv_c MPI_Iscatterv MPI_Iscatterv_c MPI_Scatterv_init MPI_Scatterv_init_c: (
         send: *const c_void, counts: Sent<Count>, displacements: Sent<Displacement>,
         send_type: usize, recv: *mut c_void, recv_count: Count, recv_type: usize,
         root: c_int, comm: usize
@@ -178,7 +221,7 @@ entries! {
         ..Args::NONE
     };
 
-    Alltoallv MPI_Alltoallv MPI_Alltoallv_c MPI_Ialltoallv MPI_Ialltoallv_c: (
+    Alltoallv MPI_Alltoallv MPI_Alltoallv_c MPI_Ialltoallv MPI_Ialltoallv_c MPI_Alltoallv_init MPI_Alltoallv_init_c: (
         send: *const c_void, send_counts: Sent<Count>, send_displacements: Sent<Displacement>,
         send_type: usize, recv: *mut c_void, recv_counts: Received<Count>,
         recv_displacements: Received<Displacement>, recv_type: usize, comm: usize
@@ -191,10 +234,10 @@ entries! {
         ..Args::NONE
     };
 
-    Allreduce MPI_Allreduce MPI_Allreduce_c MPI_Iallreduce MPI_Iallreduce_c,
-    Scan MPI_Scan MPI_Scan_c MPI_Iscan MPI_Iscan_c,
-    Exscan MPI_Exscan MPI_Exscan_c MPI_Iexscan MPI_Iexscan_c,
-    ReduceScatterBlock MPI_Reduce_scatter_block MPI_Reduce_scatter_block_c MPI_Ireduce_scatter_block MPI_Ireduce_scatter_block_c: (
+    Allreduce MPI_Allreduce MPI_Allreduce_c MPI_Iallreduce MPI_Iallreduce_c MPI_Allreduce_init MPI_Allreduce_init_c,
+    Scan MPI_Scan MPI_Scan_c MPI_Iscan MPI_Iscan_c MPI_Scan_init MPI_Scan_init_c,
+    Exscan MPI_Exscan MPI_Exscan_c MPI_Iexscan MPI_Iexscan_c MPI_Exscan_init MPI_Exscan_init_c,
+    ReduceScatterBlock MPI_Reduce_scatter_block MPI_Reduce_scatter_block_c MPI_Ireduce_scatter_block MPI_Ireduce_scatter_block_c MPI_Reduce_scatter_block_init MPI_Reduce_scatter_block_init_c: (
         send: *const c_void, recv: *mut c_void, count: Count, datatype: usize, op: usize,
         comm: usize
     ) Args {
@@ -205,7 +248,7 @@ entries! {
         ..Args::NONE
     };
 
-    Reduce MPI_Reduce MPI_Reduce_c MPI_Ireduce MPI_Ireduce_c: (
+    Reduce MPI_Reduce MPI_Reduce_c MPI_Ireduce MPI_Ireduce_c MPI_Reduce_init MPI_Reduce_init_c: (
         send: *const c_void, recv: *mut c_void, count: Count, datatype: usize, op: usize,
         root: c_int, comm: usize
     ) Args {
@@ -217,7 +260,7 @@ entries! {
         ..Args::NONE
     };
 
-    ReduceScatter MPI_Reduce_scatter MPI_Reduce_scatter_c MPI_Ireduce_scatter MPI_Ireduce_scatter_c: (
+    ReduceScatter MPI_Reduce_scatter MPI_Reduce_scatter_c MPI_Ireduce_scatter MPI_Ireduce_scatter_c MPI_Reduce_scatter_init MPI_Reduce_scatter_init_c: (
         send: *const c_void, recv: *mut c_void, counts: Received<Count>, datatype: usize, op: usize,
         comm: usize
     ) Args {

@@ -1,9 +1,9 @@
 //! Calls on requests: the host's, which go on with non-blocking collectives of ours meanwhile (MPI 4.1, sections 3.7.3
-//! to 3.7.6).
+//! to 3.7.6), and begin persistent ones (section 3.9).
 
 use super::export;
 use crate::next::MISSING;
-use crate::nonblocking::wait;
+use crate::nonblocking::{persistent, wait};
 use ferrorail_mpi_abi::Functions;
 use libc::{c_int, c_void};
 
@@ -52,6 +52,21 @@ export!(
         unsafe { wait::any((count, requests), forward, test) }
     }
 );
+
+export!(MPI_Start(request: Out), else MISSING, |forward| {
+    // SAFETY: as above.
+    unsafe { persistent::start(1, request, forward) }
+});
+
+export!(MPI_Startall(count: c_int, requests: Out), else MISSING, |forward| {
+    // SAFETY: as above.
+    unsafe { persistent::start(count, requests, forward) }
+});
+
+export!(MPI_Request_free(request: Out), else MISSING, |forward| {
+    // SAFETY: as above.
+    unsafe { persistent::free(request, forward) }
+});
 
 /// Defines functions that test requests and do not wait.
 macro_rules! tests {

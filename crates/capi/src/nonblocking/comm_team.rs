@@ -5,31 +5,26 @@ use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_engine::Team;
 use std::sync::Arc;
 
-/// The team that a communicator has for them.
+/// The team that a communicator has for them, or for one persistent collective.
 pub struct CommTeam {
     /// The team.
     pub team: Arc<Team>,
     /// What it was made for.
     pub key: Option<Key>,
-    is_orphaned: AtomicBool,
+    is_orphaned: Arc<AtomicBool>,
 }
 
 impl CommTeam {
-    /// A team that was made for `key`.
-    pub fn new(team: Arc<Team>, key: Option<Key>) -> Self {
+    /// A team that was made for `key`, of a communicator that `is_orphaned` tells of.
+    pub fn new(team: Arc<Team>, key: Option<Key>, is_orphaned: &Arc<AtomicBool>) -> Self {
         Self {
             team,
             key,
-            is_orphaned: AtomicBool::new(false),
+            is_orphaned: is_orphaned.clone(),
         }
     }
 
-    /// The communicator is gone: what is under way goes on.
-    pub fn orphan(&self) {
-        self.is_orphaned.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it is.
+    /// Whether the communicator is gone.
     pub fn is_orphaned(&self) -> bool {
         self.is_orphaned.load(Ordering::Relaxed)
     }

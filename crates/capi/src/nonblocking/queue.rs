@@ -2,7 +2,6 @@
 
 use super::comm_team::CommTeam;
 use super::request::Job;
-use crate::parked::Key;
 use ferrorail_base::fiber::{Driver, Fiber};
 use ferrorail_base::sync::{AtomicU64, AtomicUsize, Claim, Mutex, Ordering};
 use ferrorail_engine::Team;
@@ -74,10 +73,10 @@ static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 static PROGRAM_STEPS: AtomicU64 = AtomicU64::new(0);
 
 impl Queue {
-    /// For a communicator whose non-blocking collectives run on `team`, made for `key`.
-    pub fn new(team: Arc<Team>, key: Option<Key>) -> Self {
+    /// Of collectives that run on this team.
+    pub fn new(comm_team: CommTeam) -> Self {
         Self {
-            comm_team: Arc::new(CommTeam::new(team, key)),
+            comm_team: Arc::new(comm_team),
             first: Claim::default(),
             others: Mutex::default(),
             length: AtomicUsize::new(0),

@@ -1,8 +1,9 @@
 //! What the program has for a non-blocking collective: a generalized request of the host (MPI 4.1, section 13.2), which all
-//! of its calls on requests take, alone or among its own.
+//! of its calls on requests take, alone or among its own. Or one of the starts of a persistent request.
 
 use super::comm_team::CommTeam;
 use super::kept_types::KeptTypes;
+use super::persistent_request::PersistentRequest;
 use crate::error::{CallError, Wrong, report};
 use crate::session::Session;
 use ferrorail_base::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
@@ -22,9 +23,33 @@ pub struct Job {
     is_done: AtomicBool,
     /// How it ended otherwise.
     fault: OnceLock<Outcome>,
-    request: OnceLock<Request>,
+    request: OnceLock<Requested>,
     comm_team: Arc<CommTeam>,
     types: KeptTypes,
+}
+
+/// What the program has for it.
+enum Requested {
+    /// A generalized request of this handle.
+    Once(Request),
+    /// A persistent request.
+    Again(Arc<PersistentRequest>),
+}
+
+impl Requested {
+    fn handle(&self) -> Request {
+        match self {
+            Self::Once(request) => *request,
+            Self::Again(persistent) => persistent.request,
+        }
+    }
+
+    fn complete(&self, session: &Session) -> Result<(), MpiError> {
+        match self {
+            Self::Once(request) => session.host().complete_request(*request),
+            Self::Again(persistent) => persistent.complete(session),
+        }
+    }
 }
 
 /// How a collective ended.
@@ -48,7 +73,7 @@ static OVER: Mutex<Vec<Arc<Job>>> = Mutex::new(Vec::new());
 static OVER_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Jobs that failed, whose requests the host has freed in this thread's call.
+    /// Jobs that failed, whose requests the host has freed, or learnt to be complete if persistent, in this thread's call.
     static FAILED: RefCell<Vec<Arc<Job>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -122,16 +147,24 @@ impl Job {
         let job = self.clone();
         let on_free = move || {
             if !matches!(job.outcome(), Some(Outcome::Done)) {
-                // Nothing where the thread ends.
-                let _ = FAILED.try_with(|failed| failed.borrow_mut().push(job));
+                note_failed(job);
             }
         };
         let request = session.host().start_request(Box::new(on_free))?;
-        let first = self.request.set(request).is_ok();
-        debug_assert!(first, "a job has one request");
-        OPEN.lock().insert(request.0);
-        OPEN_COUNT.fetch_add(1, Ordering::Relaxed);
+        self.open(Requested::Once(request));
         Ok(request)
+    }
+
+    /// It is what the program has started of this persistent request.
+    pub fn open_again(&self, request: &Arc<PersistentRequest>) {
+        self.open(Requested::Again(request.clone()));
+    }
+
+    fn open(&self, requested: Requested) {
+        OPEN.lock().insert(requested.handle().0);
+        OPEN_COUNT.fetch_add(1, Ordering::Relaxed);
+        let first = self.request.set(requested).is_ok();
+        debug_assert!(first, "a job has one request");
     }
 
     /// It is over: its request is to be completed.
@@ -139,6 +172,12 @@ impl Job {
         OVER.lock().push(self);
         OVER_COUNT.fetch_add(1, Ordering::Release);
     }
+}
+
+/// The call that this thread is in is to report that this failed.
+fn note_failed(job: Arc<Job>) {
+    // Nothing where the thread ends.
+    let _ = FAILED.try_with(|failed| failed.borrow_mut().push(job));
 }
 
 /// Whether some request is not complete with the host, or the program has yet to be told of one that it failed.
@@ -161,15 +200,19 @@ pub fn complete(session: &Session) {
     OVER_COUNT.fetch_sub(jobs.len(), Ordering::Relaxed);
     for job in jobs {
         job.free_types(session);
-        let Some(&request) = job.request.get() else {
+        let Some(requested) = job.request.get() else {
             continue;
         };
-        OPEN.lock().remove(&request.0);
-        if let Err(error) = session.host().complete_request(request) {
+        OPEN.lock().remove(&requested.handle().0);
+        if let Err(error) = requested.complete(session) {
             tracing::error!("{}: {error}", job.name);
         }
+        // Of persistent requests the host does not say when the program has awaited them: this call reports it.
+        let is_persistent = matches!(requested, Requested::Again(_));
         if let Some(Outcome::Done) = job.outcome() {
             OPEN_COUNT.fetch_sub(1, Ordering::Relaxed);
+        } else if is_persistent {
+            note_failed(job);
         }
     }
 }

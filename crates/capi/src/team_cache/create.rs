@@ -3,6 +3,7 @@
 use super::entry::{Entry, Nonblocking};
 use super::{end_use, sweep};
 use crate::comm_settings;
+use crate::nonblocking::comm_team::CommTeam;
 use crate::nonblocking::queue::Queue;
 use crate::oob_pmpi::OobPmpi;
 use crate::parked::{self, Key, Parked, Purpose};
@@ -81,15 +82,27 @@ pub fn prepare_nonblocking(session: &Session, comm: Comm, entry: &Entry) {
     if !nonblocking.is_due() {
         return;
     }
+    nonblocking.made(create_queue(session, comm, nonblocking));
+}
+
+/// Makes a queue of non-blocking collectives on `comm`, together with all its ranks; or why the host is to have them.
+pub fn create_queue(
+    session: &Session,
+    comm: Comm,
+    nonblocking: &Nonblocking,
+) -> Result<Arc<Queue>, &'static str> {
     let _in_host = InHost::enter("preparing for non-blocking collectives");
-    nonblocking.made(match create(session, comm, Purpose::Nonblocking) {
-        Ok(Entry::Team(team, key, _)) => Ok(Arc::new(Queue::new(team, key))),
+    match create(session, comm, Purpose::Nonblocking) {
+        Ok(Entry::Team(team, key, _)) => {
+            let comm_team = CommTeam::new(team, key, nonblocking.orphaned());
+            Ok(Arc::new(Queue::new(comm_team)))
+        }
         Ok(Entry::Forward(reason)) => Err(reason),
         Err(error) => {
             tracing::warn!("no team for non-blocking collectives: {error}");
             Err(reason::NO_TEAM)
         }
-    });
+    }
 }
 
 /// The ranks of a communicator of one, which needs no call of the host.

@@ -1,6 +1,7 @@
 //! What is known of one communicator.
 
 use crate::nonblocking::queue::Queue;
+use crate::nonblocking::spares::Spares;
 use crate::parked::Key;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_engine::Team;
@@ -19,6 +20,8 @@ pub enum Entry {
 #[derive(Default)]
 pub struct Nonblocking {
     is_wanted: AtomicBool,
+    is_orphaned: Arc<AtomicBool>,
+    spares: Arc<Spares>,
     queue: OnceLock<Result<Arc<Queue>, &'static str>>,
 }
 
@@ -27,6 +30,23 @@ impl Nonblocking {
     #[inline]
     pub fn queue(&self) -> Option<Result<&Arc<Queue>, &'static str>> {
         Some(self.queue.get()?.as_ref().map_err(|&reason| reason))
+    }
+
+    /// The communicator is gone: what is under way goes on. The queues of which nobody has a use any more.
+    pub fn orphan(&self) -> impl Iterator<Item = Arc<Queue>> + use<> {
+        self.is_orphaned.store(true, Ordering::Relaxed);
+        let shared = self.queue.get().and_then(|queue| queue.as_ref().ok());
+        self.spares.close().chain(shared.cloned())
+    }
+
+    /// What its persistent collectives leave for the next ones.
+    pub fn spares(&self) -> &Arc<Spares> {
+        &self.spares
+    }
+
+    /// What tells that.
+    pub fn orphaned(&self) -> &Arc<AtomicBool> {
+        &self.is_orphaned
     }
 
     /// Has the ranks make the queue in their next blocking collective; whether this is the first time.

@@ -36,6 +36,13 @@ impl Team {
         self.identity_after(&self.state())
     }
 
+    /// Where the team is, which is equal on ranks that have counted alike and hardly on others; `None` if it may not go on, as
+    /// after an error.
+    pub fn position(&self) -> Option<u64> {
+        let state = self.state();
+        matches!(state.life, Life::InUse).then(|| state.sequence.digest())
+    }
+
     fn identity_after(&self, state: &State) -> Option<u64> {
         let segment = self.map.node_memory.as_ref()?.segment.segment();
         let bits = IDENTITY_BITS - 1;

@@ -96,6 +96,41 @@ impl Host {
         self.check("MPI_Grequest_complete", code)
     }
 
+    /// A persistent request (MPI 4.1, section 3.9): each time that the program has started it, it is complete after
+    /// [`Host::complete_started`]. Of an empty message from this process to itself with this `tag`, on `comm` of it alone.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn persistent_request(&self, comm: Comm, tag: c_int) -> Result<Request, MpiError> {
+        let (byte, nothing) = (self.predefined.byte, ptr::null_mut());
+        // SAFETY: no byte is received; `request` is as large as any handle.
+        self.answer("MPI_Recv_init", Request(0), |request| unsafe {
+            let request = ptr::from_mut(request).cast();
+            (self.functions.recv_init)(nothing, 0, byte, 0, tag, comm, request)
+        })
+    }
+
+    /// Completes the request that [`Host::persistent_request`] made of `comm` and `tag`, once for each start.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn complete_started(&self, comm: Comm, tag: c_int) -> Result<(), MpiError> {
+        // SAFETY: no byte is sent; the receive has been started, so that this does not wait.
+        let code =
+            unsafe { (self.functions.send)(ptr::null(), 0, self.predefined.byte, 0, tag, comm) };
+        self.check("MPI_Send", code)
+    }
+
+    /// Frees a request of [`Host::persistent_request`], or one that has been started.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn free_request(&self, mut request: Request) -> Result<(), MpiError> {
+        // SAFETY: a request of the caller's; the handle is as large as any.
+        let code = unsafe { (self.functions.request_free)((&raw mut request).cast()) };
+        self.check("MPI_Request_free", code)
+    }
+
     /// Whether `request` was complete, which is then gone; drives the library's progress.
     ///
     /// # Errors
