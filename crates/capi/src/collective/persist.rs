@@ -7,7 +7,6 @@
 use super::handing_on::{forwarded, invalid};
 use super::side::is_in_place;
 use super::start::{enter, keep_types, perform};
-use super::table::KeptTable;
 use super::{Args, Collective};
 use crate::error::{CallError, Wrong, report};
 use crate::lifetime;
@@ -199,13 +198,10 @@ unsafe fn of_rank<C: Collective>(
     let types = keep_types::<C>(session, team.rank(), &mut args, &mut checked, true);
     let types = types.ok_or_else(wrong)?;
     // SAFETY: the caller's contract.
-    let tables = unsafe { keep_tables::<C>(session, team, &mut args) };
-    let request = PersistentRequest::new(session, types)
+    let arrays = unsafe { detach_tables::<C>(session, team, &mut args) };
+    let request = PersistentRequest::new(session, types, arrays)
         .map_err(|error| Rest::Failed(Box::new(error.into())))?;
-    let begin: Begin = Box::new(move |session, job| {
-        let _named_by_args = &tables;
-        begin::<C>(session, job, args, of_host)
-    });
+    let begin: Begin = Box::new(move |session, job| begin::<C>(session, job, args, of_host));
     Ok((request, begin))
 }
 
@@ -215,11 +211,11 @@ unsafe fn of_rank<C: Collective>(
 ///
 /// # Safety
 /// As [`persist`].
-unsafe fn keep_tables<C: Collective>(
+unsafe fn detach_tables<C: Collective>(
     session: &Session,
     team: &Team,
     args: &mut Args,
-) -> Vec<KeptTable> {
+) -> Vec<Vec<i64>> {
     if C::AT_ROOT && args.root_in(team) != Some(team.rank()) {
         return Vec::new();
     }
@@ -227,13 +223,14 @@ unsafe fn keep_tables<C: Collective>(
         (&mut args.send_table, &args.send),
         (&mut args.recv_table, &args.recv),
     ];
-    let named = sides
-        .into_iter()
-        .filter(|(_, buffer)| !is_in_place(session, buffer));
-    // SAFETY: the caller's contract.
-    named
-        .map(|(table, _)| unsafe { KeptTable::keep(table, team.size() as usize) })
-        .collect()
+    let mut arrays = Vec::new();
+    for (table, buffer) in sides {
+        if !is_in_place(session, buffer) {
+            // SAFETY: the caller's contract.
+            arrays.extend(unsafe { table.detach(team.size() as usize) });
+        }
+    }
+    arrays
 }
 
 /// Begins one of its runs.

@@ -27,40 +27,28 @@ impl Table {
         // SAFETY: the caller's contract.
         unsafe { entry(self.displacements, index, self.large) }
     }
-}
 
-/// Copies of the arrays of a table.
-pub struct KeptTable {
-    counts: Vec<i64>,
-    displacements: Vec<i64>,
-}
-
-impl KeptTable {
-    /// Of the first `entries` of those that `table` has, which names the copies from now on.
+    /// Names copies, which are returned, of the first `entries` of its arrays.
     ///
     /// # Safety
-    /// Its arrays have as many.
-    pub(super) unsafe fn keep(table: &mut Table, entries: usize) -> Self {
-        let copy = |array: *const c_void| -> Vec<i64> {
+    /// They have as many.
+    pub(super) unsafe fn detach(&mut self, entries: usize) -> [Vec<i64>; 2] {
+        let copied = [self.counts, self.displacements].map(|array| {
             let all = 0..if array.is_null() { 0 } else { entries };
             // SAFETY: the caller's contract.
-            all.map(|index| unsafe { entry(array, index, table.large) })
-                .collect()
-        };
-        let kept = Self {
-            counts: copy(table.counts),
-            displacements: copy(table.displacements),
-        };
-        let place = |copy: &[i64], array: *const c_void| match array.is_null() {
-            true => array,
-            false => copy.as_ptr().cast(),
-        };
-        *table = Table {
-            counts: place(&kept.counts, table.counts),
-            displacements: place(&kept.displacements, table.displacements),
-            large: true,
-        };
-        kept
+            all.map(|index| unsafe { entry(array, index, self.large) })
+                .collect::<Vec<i64>>()
+        });
+        for (array, copy) in [&mut self.counts, &mut self.displacements]
+            .into_iter()
+            .zip(&copied)
+        {
+            if !array.is_null() {
+                *array = copy.as_ptr().cast();
+            }
+        }
+        self.large = true;
+        copied
     }
 }
 

@@ -16,6 +16,8 @@ pub struct PersistentRequest {
     number: usize,
     message: (Comm, c_int),
     types: KeptTypes,
+    /// What the arguments name.
+    _arrays: Vec<Vec<i64>>,
     is_freed: AtomicBool,
 }
 
@@ -62,11 +64,15 @@ fn place(number: usize) -> (usize, c_int) {
 }
 
 impl PersistentRequest {
-    /// Of a collective that looks at `types` until the request is freed.
+    /// Of a collective that looks at these types and arrays until the request is freed and nothing is under way.
     ///
     /// # Errors
     /// The host's.
-    pub fn new(session: &Session, types: KeptTypes) -> Result<Self, MpiError> {
+    pub fn new(
+        session: &Session,
+        types: KeptTypes,
+        arrays: Vec<Vec<i64>>,
+    ) -> Result<Self, MpiError> {
         let mut numbers = NUMBERS.lock();
         let made = numbers.take(session).and_then(|(number, (comm, tag))| {
             let request = session.host().persistent_request(comm, tag);
@@ -81,6 +87,7 @@ impl PersistentRequest {
                 number,
                 message,
                 types,
+                _arrays: arrays,
                 is_freed: AtomicBool::new(false),
             }),
             Err(error) => {
