@@ -36,6 +36,11 @@ const RUN_TIMED: u32 = 8;
 /// How often: once in so many times as many copies, the first few times, and later.
 const RUN_INTERVALS: [u32; 2] = [6, 50];
 
+/// A run ends when so many of its copies in a row have each taken so many times what streaming takes: they have gone round already,
+/// as parts of rotating scratch do within a few at first, and between cores that are far apart each further one costs as much as ten.
+const RUN_SLOW: u32 = 2;
+const SLOW_FACTOR: u32 = 3;
+
 /// What a reader takes longer from memory than from the cache of another core, in ps per byte, which the writer cannot
 /// time: 55 to 65 for messages of 4 KB to 256 KB between cores of an AMD EPYC, wherever the cores are.
 const READER_PS: u32 = 60;
@@ -66,6 +71,8 @@ struct Choice {
     run: u32,
     /// Copies so far.
     turn: AtomicU32,
+    /// Copies in a row, of a run, that were far slower than streaming.
+    slow: AtomicU32,
     /// Mean of recent times of each kind, in ps per byte; 0 is unknown.
     ordinary: AtomicU32,
     streaming: AtomicU32,
@@ -90,12 +97,37 @@ enum Stores {
     Streaming,
 }
 
+/// How the next copy is made.
+#[derive(Clone, Copy, Debug)]
+struct Next {
+    stores: Stores,
+    /// Whether its time counts.
+    counts: bool,
+    /// The turn after the run of which it is one.
+    run_end: Option<u32>,
+}
+
+impl Next {
+    fn one(stores: Stores, counts: bool) -> Self {
+        Self {
+            stores,
+            counts,
+            run_end: None,
+        }
+    }
+
+    fn is_timed(&self) -> bool {
+        self.counts || self.run_end.is_some()
+    }
+}
+
 impl Choice {
     /// Of copies that come round after `lap`.
     const fn new(lap: u32) -> Self {
         Self {
             run: lap + RUN_TIMED,
             turn: AtomicU32::new(0),
+            slow: AtomicU32::new(0),
             ordinary: AtomicU32::new(0),
             streaming: AtomicU32::new(0),
         }
@@ -110,13 +142,16 @@ impl Choice {
         &choices[class.min(CLASSES - 1)]
     }
 
-    /// Which stores the next copy has, and whether it is timed. Threads may get the same turn, which is harmless.
-    fn next(&self) -> (Stores, bool) {
+    /// Which stores the next copy has. Threads may get the same turn, which is harmless.
+    fn next(&self) -> Next {
         let turn = self.turn.load(Ordering::Relaxed);
         self.turn.store(turn.wrapping_add(1), Ordering::Relaxed);
         let sample = turn.is_multiple_of(TIMED_INTERVAL);
         if turn < self.run {
-            return (Stores::Ordinary, turn >= self.run - RUN_TIMED);
+            return match turn > 0 && turn.is_power_of_two() {
+                true => Next::one(Stores::Streaming, true),
+                false => self.of_run(turn, turn),
+            };
         }
         match self.best() {
             Stores::Ordinary => {
@@ -125,18 +160,27 @@ impl Choice {
                     false => turn.is_multiple_of(TRIAL_INTERVAL),
                 };
                 match trial {
-                    true => (Stores::Streaming, true),
-                    false => (Stores::Ordinary, sample),
+                    true => Next::one(Stores::Streaming, true),
+                    false => Next::one(Stores::Ordinary, sample),
                 }
             }
             Stores::Streaming => {
                 let [early, later] = RUN_INTERVALS.map(|runs| runs * self.run);
                 let of_run = turn % if turn < later { early } else { later };
                 match of_run < self.run {
-                    true => (Stores::Ordinary, of_run >= self.run - RUN_TIMED),
-                    false => (Stores::Streaming, sample),
+                    true => self.of_run(turn, of_run),
+                    false => Next::one(Stores::Streaming, sample),
                 }
             }
+        }
+    }
+
+    /// The copy of this `turn`, of a run in which it comes after so many others.
+    fn of_run(&self, turn: u32, others: u32) -> Next {
+        Next {
+            stores: Stores::Ordinary,
+            counts: others >= self.run - RUN_TIMED,
+            run_end: Some(turn - others + self.run),
         }
     }
 
@@ -148,6 +192,27 @@ impl Choice {
         match streaming > 0 && ordinary > streaming + streaming / 2 + READER_PS {
             true => Stores::Streaming,
             false => Stores::Ordinary,
+        }
+    }
+
+    /// A copy was made as `next` and took so long.
+    fn took(&self, next: Next, ps_per_byte: u32) {
+        let mut counts = next.counts;
+        if let Some(end) = next.run_end {
+            let streaming = self.streaming.load(Ordering::Relaxed);
+            let is_slow = streaming > 0 && ps_per_byte > SLOW_FACTOR * streaming + READER_PS;
+            let slow = match is_slow {
+                true => self.slow.load(Ordering::Relaxed) + 1,
+                false => 0,
+            };
+            self.slow.store(slow % RUN_SLOW, Ordering::Relaxed);
+            if slow == RUN_SLOW {
+                self.turn.store(end, Ordering::Relaxed);
+                counts = true;
+            }
+        }
+        if counts {
+            self.note(next.stores, ps_per_byte);
         }
     }
 
@@ -197,9 +262,9 @@ pub(crate) unsafe fn copy_into_shared(
 /// As [`copy_into_shared`].
 unsafe fn copy_chosen(from: MemoryRange, into: MemoryRange, kind: ScratchKind) {
     let choice = Choice::of(from.bytes, kind);
-    let (stores, timed) = choice.next();
-    let start = timed.then(Instant::now);
-    match stores {
+    let next = choice.next();
+    let start = next.is_timed().then(Instant::now);
+    match next.stores {
         // SAFETY: the caller vouches for both.
         Stores::Ordinary => unsafe { from.copy_to(into) },
         // SAFETY: as above.
@@ -207,7 +272,8 @@ unsafe fn copy_chosen(from: MemoryRange, into: MemoryRange, kind: ScratchKind) {
     }
     if let Some(start) = start {
         let ps = start.elapsed().as_nanos() * 1000 / from.bytes as u128;
-        choice.note(stores, u32::try_from(ps).unwrap_or(u32::MAX));
+        // Far below the type's limit, as it is multiplied.
+        choice.took(next, u32::try_from(ps).unwrap_or(u32::MAX).min(1 << 24));
     }
 }
 
@@ -220,11 +286,11 @@ mod tests {
     fn run(choice: &Choice, copies: u32, ps: impl Fn(Stores) -> u32) -> u32 {
         let mut streamed = 0;
         for _ in 0..copies {
-            let (stores, timed) = choice.next();
-            streamed += u32::from(stores == Stores::Streaming);
-            let ps = ps(stores);
-            if timed {
-                choice.note(stores, ps);
+            let next = choice.next();
+            streamed += u32::from(next.stores == Stores::Streaming);
+            let ps = ps(next.stores);
+            if next.is_timed() {
+                choice.took(next, ps);
             }
         }
         streamed
@@ -246,6 +312,22 @@ mod tests {
         assert!(run(&choice, 1000, times(18, 50)) < 10);
         assert!(run(&choice, 2000, times(300, 30)) > 1500);
         assert!(run(&choice, 2000, times(300, 30)) >= 2000 - 40);
+    }
+
+    #[test]
+    fn few_copies_are_ordinary_between_cores_that_are_far_apart() {
+        let choice = Choice::new(64);
+        assert!(run(&choice, 600, times(450, 50)) > 580);
+        // Lines that were streamed are near until the copies have gone round, within eight.
+        let (choice, ordinary) = (Choice::new(64), Cell::new(0));
+        let streamed = run(&choice, 600, |stores| match stores {
+            Stores::Ordinary => {
+                ordinary.set(ordinary.get() + 1);
+                if ordinary.get() % 10 < 8 { 80 } else { 450 }
+            }
+            Stores::Streaming => 50,
+        });
+        assert!(streamed > 560, "{streamed}");
     }
 
     #[test]
