@@ -95,10 +95,6 @@ fn any() -> bool {
     COUNT.load(Ordering::Acquire) != 0
 }
 
-fn find(request: Request) -> Option<Arc<Persistent>> {
-    ALL.lock().get(&request.0).cloned()
-}
-
 /// Runs `forward`, the host's call that starts the `count` requests from `first` on, and begins what is ours of them.
 ///
 /// # Safety
@@ -116,7 +112,8 @@ pub unsafe fn start(count: c_int, first: *const c_void, forward: impl FnOnce() -
         for index in 0..count.max(0) as usize {
             // SAFETY: the caller's contract.
             let request = Request(unsafe { session.host().handle_in(first, index) });
-            if let Some(persistent) = find(request) {
+            let persistent = ALL.lock().get(&request.0).cloned();
+            if let Some(persistent) = persistent {
                 persistent.start(session);
             }
         }
@@ -136,20 +133,26 @@ pub unsafe fn free(request: *const c_void, forward: impl FnOnce() -> c_int) -> c
     if !any() {
         return forward();
     }
-    let named = || {
+    // Before the host may give its handle to another one.
+    let taken = || {
         let session = lifetime::session()?;
         // SAFETY: the caller's contract.
         let request = Request(unsafe { session.host().handle_in(request, 0) });
-        Some((session, find(request)?))
+        let persistent = ALL.lock().remove(&request.0)?;
+        Some((session, persistent, is_open(request)))
     };
-    around(None, named, forward, |named, code| {
-        if let Some((session, persistent)) = named.filter(|_| code == SUCCESS) {
-            let _inside = Inside::enter();
-            let request = persistent.request.request;
-            ALL.lock().remove(&request.0);
-            COUNT.fetch_sub(1, Ordering::Relaxed);
-            persistent.request.freed(session, is_open(request));
-            persistent.leave_queue();
+    around(None, taken, forward, |taken, code| {
+        let Some((session, persistent, is_under_way)) = taken else {
+            return code;
+        };
+        let _inside = Inside::enter();
+        match code {
+            SUCCESS => {
+                COUNT.fetch_sub(1, Ordering::Relaxed);
+                persistent.request.freed(session, is_under_way);
+                persistent.leave_queue();
+            }
+            _ => drop(ALL.lock().insert(persistent.request.request.0, persistent)),
         }
         code
     })

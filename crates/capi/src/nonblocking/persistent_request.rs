@@ -73,13 +73,15 @@ impl PersistentRequest {
         types: KeptTypes,
         arrays: Vec<Vec<i64>>,
     ) -> Result<Self, MpiError> {
-        let mut numbers = NUMBERS.lock();
-        let made = numbers.take(session).and_then(|(number, (comm, tag))| {
-            let request = session.host().persistent_request(comm, tag);
-            if request.is_err() {
-                numbers.free.insert(number);
+        let made = NUMBERS.lock().take(session);
+        let made = made.and_then(|(number, message @ (comm, tag))| {
+            match session.host().persistent_request(comm, tag) {
+                Ok(request) => Ok((number, message, request)),
+                Err(error) => {
+                    NUMBERS.lock().free.insert(number);
+                    Err(error)
+                }
             }
-            Ok((number, (comm, tag), request?))
         });
         match made {
             Ok((number, message, request)) => Ok(Self {
