@@ -20,6 +20,7 @@
 //! * `oob_pmpi`: how the ranks of a communicator find each other: the host's `PMPI_*` calls;
 //! * `private_comm`: the communicators on which they exchange messages, shared by teams;
 //! * `parked`: teams of freed communicators, for others of the same ranks;
+//! * `ballot`: how ranks find that all would take the same one;
 //! * `handle_cache`: what a thread remembers of the communicators and windows it used last;
 //! * `progress`: keeping the host going while a rank waits in here;
 //! * `caller`: whose calls of `PMPI_*` are taken;
@@ -48,6 +49,7 @@
     )
 )]
 
+mod ballot;
 mod caller;
 mod collective;
 mod comm_settings;

@@ -5,6 +5,7 @@
 //! in the one collective of the host that each first use of a communicator takes anyway: every rank says
 //! which team it would take, and all take it or none does.
 
+use crate::ballot::{Ballot, ballot};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::Mutex;
 use ferrorail_engine::Team;
@@ -135,43 +136,10 @@ pub fn clear() {
     drop(all);
 }
 
-/// What a rank says of the team it would take: two halves of its identity, and their opposites, so that
-/// the least of all ranks' values tells whether all say the same.
-pub fn ballot(mine: Option<&Parked>) -> [c_int; 4] {
+/// What a rank says of the team it would take: two halves of its identity.
+pub fn ballot_of(mine: Option<&Parked>) -> Ballot {
     const HALF: u32 = ferrorail_engine::IDENTITY_BITS / 2;
     let identity = mine.map_or(0, |parked| parked.identity);
     let low = (identity & ((1 << HALF) - 1)) as c_int;
-    let high = (identity >> HALF) as c_int;
-    [low, high, -low, -high]
-}
-
-/// Whether all ranks would take the same team, given the least of all their ballots.
-pub fn is_unanimous([low, high, not_low, not_high]: [c_int; 4]) -> bool {
-    (low, high) != (0, 0) && (low, high) == (-not_low, -not_high)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn least(ballots: &[[c_int; 4]]) -> [c_int; 4] {
-        let smaller = |a: [c_int; 4], b: &[c_int; 4]| std::array::from_fn(|at| a[at].min(b[at]));
-        ballots.iter().fold([c_int::MAX; 4], smaller)
-    }
-
-    #[test]
-    fn only_the_same_team_on_all_ranks_is_taken() {
-        let of = |low: c_int, high: c_int| [low, high, -low, -high];
-        let none = ballot(None);
-        assert!(is_unanimous(least(&[of(7, 9), of(7, 9), of(7, 9)])));
-        assert!(is_unanimous(least(&[of(c_int::MAX, 0)])));
-        for ballots in [
-            [of(7, 9), of(7, 8)],
-            [of(7, 9), of(9, 7)],
-            [of(7, 9), none],
-            [none, none],
-        ] {
-            assert!(!is_unanimous(least(&ballots)), "{ballots:?}");
-        }
-    }
+    ballot([low, (identity >> HALF) as c_int])
 }

@@ -1,9 +1,11 @@
 //! Handing calls on to the host, and counting them.
 
+use super::Args;
 use crate::lifetime;
+use crate::panic_guard::{after_panic, guarded};
 use crate::reason;
 use crate::session::Session;
-use crate::thread::InHostCall;
+use crate::thread::{InHostCall, with_local};
 use ferrorail_engine::waiting::InHost;
 use ferrorail_mpi_abi::Comm;
 use libc::c_int;
@@ -19,6 +21,28 @@ pub fn invalid(session: &Session, root: c_int, comm: Comm) -> &'static str {
         reason::INTER_COMM
     } else {
         reason::INVALID
+    }
+}
+
+/// What `call`, one of this `name`, gives; or the code with which it returns: of `forward`, where MPI is not
+/// up or a tool behind ferrorail makes a call again that was handed on, or after a panic.
+pub fn unless_handed<R>(
+    name: &'static str,
+    args: &Args,
+    forward: &impl Fn() -> c_int,
+    call: impl FnOnce(&'static Session) -> R,
+) -> Result<(&'static Session, R), c_int> {
+    let outcome = guarded(|| {
+        let session = lifetime::session()?;
+        if with_local(|local| local.is_handed(name, args.comm, args)) {
+            return None;
+        }
+        Some((session, call(session)))
+    });
+    match outcome {
+        None => Err(after_panic(Some(args.comm))),
+        Some(None) => Err(forward()),
+        Some(Some(said)) => Ok(said),
     }
 }
 

@@ -4,17 +4,16 @@
 //! All ranks come to this call at the same place, so that the team is made in it, and agree who has the collective: ranks that
 //! start it would wait for one whose arguments are wrong.
 
-use super::handing_on::{forwarded, invalid};
+use super::handing_on::{forwarded, invalid, unless_handed};
 use super::side::is_in_place;
 use super::start::{enter, keep_types, perform};
 use super::{Args, Collective};
+use crate::ballot::Ballot;
 use crate::error::{CallError, Wrong, report};
-use crate::lifetime;
 use crate::nonblocking::persistent::{Begin, Persistent};
 use crate::nonblocking::persistent_request::PersistentRequest;
 use crate::nonblocking::queue::Execution;
 use crate::nonblocking::request::{Job, Outcome};
-use crate::panic_guard::{after_panic, guarded};
 use crate::reason;
 use crate::session::Session;
 use crate::team_cache::{Entry, create_queue, entry, give_up};
@@ -59,18 +58,11 @@ pub unsafe fn persist<C: Collective>(
     forward: &impl Fn() -> c_int,
     of_host: impl Fn(*mut c_void) -> c_int + Copy + 'static,
 ) -> c_int {
-    let outcome = guarded(|| {
-        let session = lifetime::session()?;
-        if with_local(|local| local.is_handed(C::PERSISTENT_NAME, args.comm, args)) {
-            return None;
-        }
-        // SAFETY: the caller's contract.
-        Some((session, unsafe { make::<C>(session, args, of_host) }))
-    });
-    let (session, made) = match outcome {
-        None => return after_panic(Some(args.comm)),
-        Some(None) => return forward(),
-        Some(Some(made)) => made,
+    // SAFETY: the caller's contract.
+    let make = |session| unsafe { make::<C>(session, args, of_host) };
+    let (session, made) = match unless_handed(C::PERSISTENT_NAME, args, forward, make) {
+        Err(code) => return code,
+        Ok(made) => made,
     };
     let call = (C::PERSISTENT_NAME, args.comm);
     match made {
@@ -108,9 +100,9 @@ unsafe fn make<C: Collective>(
     let mine = unsafe { of_rank::<C>(session, team, args, of_host) };
     let spares = nonblocking.spares();
     let call = (C::PERSISTENT_NAME, comm);
-    let ballot = spares.ballot();
-    let (mine, least) = agree(session, call, mine, ballot.words);
-    let free = ballot.decide(least).map_err(|useless| {
+    let candidate = spares.candidate();
+    let (mine, least) = agree(session, call, mine, candidate.ballot);
+    let free = candidate.decide(least).map_err(|useless| {
         useless.into_iter().for_each(give_up);
     });
     let (request, begin) = match mine {
@@ -137,8 +129,8 @@ fn agree(
     session: &Session,
     (name, comm): (&'static str, Comm),
     mine: Result<OfRank, Rest>,
-    [a, b, c, d]: [c_int; 4],
-) -> (Result<OfRank, Rest>, [c_int; 4]) {
+    [a, b, c, d]: Ballot,
+) -> (Result<OfRank, Rest>, Ballot) {
     let answer = match &mine {
         Ok(_) => HERE,
         Err(Rest::Forward(_)) => OF_HOST,

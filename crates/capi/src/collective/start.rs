@@ -5,16 +5,15 @@
 //! is left to `nonblocking`.
 
 use super::attempt::on_team;
-use super::handing_on::{forwarded, invalid};
+use super::handing_on::{forwarded, invalid, unless_handed};
 use super::side::{is_in_place, rejects_aliases};
 use super::{Args, Checked, Collective, Refusal};
 use crate::error::{CallError, Wrong, report};
-use crate::lifetime;
 use crate::nonblocking::helper;
 use crate::nonblocking::kept_types::KeptTypes;
 use crate::nonblocking::queue::{Execution, Queue};
 use crate::nonblocking::request::{Job, Outcome};
-use crate::panic_guard::{after_panic, guarded};
+use crate::panic_guard::guarded;
 use crate::reason;
 use crate::session::Session;
 use crate::team_cache;
@@ -54,21 +53,12 @@ pub unsafe fn start<C: Collective>(
     forward: &impl Fn() -> c_int,
     of_host: impl Fn(*mut c_void) -> c_int + 'static,
 ) -> c_int {
-    let outcome = guarded(|| {
-        let session = lifetime::session()?;
-        if with_local(|local| local.is_handed(C::NONBLOCKING_NAME, args.comm, args)) {
-            return None;
-        }
-        // SAFETY: the caller's contract.
-        Some((session, unsafe {
-            begin::<C>(session, args, request, of_host)
-        }))
-    });
-    let (session, rest) = match outcome {
-        None => return after_panic(Some(args.comm)),
-        Some(None) => return forward(),
-        Some(Some((_, Ok(())))) => return SUCCESS,
-        Some(Some((session, Err(rest)))) => (session, rest),
+    // SAFETY: the caller's contract.
+    let begin = |session| unsafe { begin::<C>(session, args, request, of_host) };
+    let (session, rest) = match unless_handed(C::NONBLOCKING_NAME, args, forward, begin) {
+        Err(code) => return code,
+        Ok((_, Ok(()))) => return SUCCESS,
+        Ok((session, Err(rest))) => (session, rest),
     };
     let (call, comm) = (
         (C::NONBLOCKING_NAME, args.comm),

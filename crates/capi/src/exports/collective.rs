@@ -86,16 +86,14 @@ macro_rules! persistent {
             export_both! { $(
                 $name $large ($($arg: $ty,)* info: usize, request: *mut c_void),
                 peers::<$kind>(&$args), Handler::Started($args.comm), |forward| {
-                    static START: Next = Next::new(stringify!($start));
-                    static START_LARGE: Next = Next::new(stringify!($start_large));
+                    static START: Next = Next::new(match size_of::<Count>() == size_of::<i64>() {
+                        true => stringify!($start_large),
+                        false => stringify!($start),
+                    });
                     let args: Args = $args;
-                    let start = match size_of::<Count>() == size_of::<i64>() {
-                        true => &START_LARGE,
-                        false => &START,
-                    };
                     let of_host = move |request: *mut c_void| {
                         call_next!(
-                            start, ($($arg => $ty,)* request => *mut c_void) -> c_int, else MISSING
+                            START, ($($arg => $ty,)* request => *mut c_void) -> c_int, else MISSING
                         )
                     };
                     // SAFETY: the program called the function with these arguments.

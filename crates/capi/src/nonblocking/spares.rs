@@ -4,6 +4,7 @@
 //! if that is the same. Else they give up what they would have taken: what some rank lacks is not to be in the way for ever.
 
 use super::queue::Queue;
+use crate::ballot::{Ballot, ballot, is_unanimous};
 use ferrorail_base::sync::Mutex;
 use libc::c_int;
 use std::collections::BTreeMap;
@@ -29,34 +30,30 @@ pub struct Numbered {
     pub queue: Arc<Queue>,
 }
 
-/// What ranks say of the queue that they would take.
-pub struct Ballot {
-    /// It.
+/// What a rank would take.
+pub struct Candidate {
     mine: Option<Numbered>,
-    /// Its number and where its team is, and their opposites, so that the least of all ranks' tell whether all say the same.
-    pub words: [c_int; 4],
+    /// What it says of it: its number, and where its team is.
+    pub ballot: Ballot,
 }
 
-impl Ballot {
+impl Candidate {
     fn of(mine: Option<Numbered>) -> Self {
-        let [number, position] = match &mine {
+        let words = match &mine {
             Some(Numbered { number, queue }) => [*number, position(queue).unwrap_or(0)],
             None => [0, 0],
         };
         Self {
             mine,
-            words: [number, position, -number, -position],
+            ballot: ballot(words),
         }
     }
 
-    /// The queue if all ranks say the same, given the `least` of all; else what this rank has no use for, as the others lack
-    /// it or are elsewhere in it.
-    pub fn decide(
-        self,
-        [number, position, opposites @ ..]: [c_int; 4],
-    ) -> Result<Numbered, Option<Arc<Queue>>> {
+    /// The queue if all ranks say the same, given the `least` of their ballots; else what this rank has no use for, as the
+    /// others lack it or are elsewhere in it.
+    pub fn decide(self, least: Ballot) -> Result<Numbered, Option<Arc<Queue>>> {
         match self.mine {
-            Some(mine) if number != 0 && opposites == [-number, -position] => Ok(mine),
+            Some(mine) if is_unanimous(least) => Ok(mine),
             mine => Err(mine.map(|mine| mine.queue)),
         }
     }
@@ -69,10 +66,10 @@ fn position(queue: &Queue) -> Option<c_int> {
 }
 
 impl Spares {
-    /// Takes out the first queue, of which all ranks [`decide`](Ballot::decide).
-    pub fn ballot(&self) -> Ballot {
+    /// Takes out the first queue, of which all ranks [`decide`](Candidate::decide).
+    pub fn candidate(&self) -> Candidate {
         let first = self.0.lock().free.pop_first();
-        Ballot::of(first.map(|(number, queue)| Numbered { number, queue }))
+        Candidate::of(first.map(|(number, queue)| Numbered { number, queue }))
     }
 
     /// Numbers a queue that all ranks have made.

@@ -2,6 +2,7 @@
 
 use super::entry::{Entry, Nonblocking};
 use super::{end_use, sweep};
+use crate::ballot::is_unanimous;
 use crate::comm_settings;
 use crate::nonblocking::comm_team::CommTeam;
 use crate::nonblocking::queue::Queue;
@@ -53,7 +54,7 @@ pub fn create(session: &Session, comm: Comm, purpose: Purpose) -> Result<Entry, 
         purpose,
     };
     let parked = parked::take(&key);
-    let [low, high, not_low, not_high] = parked::ballot(parked.as_ref());
+    let [low, high, not_low, not_high] = parked::ballot_of(parked.as_ref());
     let wish_here = wish(session, &settings, purpose);
     let mine = [wish_here, low, high, not_low, not_high];
     let [wish, ballots @ ..] = host.allreduce_min_each(mine, comm)?;
@@ -62,7 +63,7 @@ pub fn create(session: &Session, comm: Comm, purpose: Purpose) -> Result<Entry, 
     }
     sweep();
     let oob = Box::new(OobPmpi::new(host, comm)?);
-    if let Some(Parked { team, .. }) = parked.filter(|_| parked::is_unanimous(ballots)) {
+    if let Some(Parked { team, .. }) = parked.filter(|_| is_unanimous(ballots)) {
         team.adopt(oob);
         return Ok(Entry::Team(team, Some(key), Nonblocking::default()));
     }

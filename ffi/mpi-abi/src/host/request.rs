@@ -121,7 +121,7 @@ impl Host {
         self.check("MPI_Send", code)
     }
 
-    /// Frees a request of [`Host::persistent_request`], or one that has been started.
+    /// Frees a request of [`Host::persistent_request`].
     ///
     /// # Errors
     /// The library's.
