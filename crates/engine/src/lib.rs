@@ -46,6 +46,7 @@ mod quiescence;
 mod rails;
 mod reducer;
 mod report;
+mod root_first;
 mod rows;
 mod run;
 pub mod scratch;

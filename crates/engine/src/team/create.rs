@@ -6,6 +6,7 @@ use super::state::State;
 use super::{Team, memory, rails};
 use crate::agree::{agree, gather};
 use crate::choice;
+use crate::root_first::RootFirst;
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::{Context, EngineError};
 use ferrorail_base::config::Settings;
@@ -93,6 +94,7 @@ impl Team {
             zero_copy: false,
             all_pairs: true,
             node_memory: None,
+            root_first: RootFirst::new(sharing, cores),
             multicasts: OnceLock::new(),
             rails: None,
             settings,

@@ -4,6 +4,7 @@ use super::layouts::Layouts;
 use super::link::Link;
 use crate::multicast::{Leader, Multicasts};
 use crate::rails::Rails;
+use crate::root_first::RootFirst;
 use crate::segment::register;
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError, waiting};
@@ -58,6 +59,8 @@ pub(crate) struct Map {
     pub rails: Option<TeamRails>,
     /// This node's segment; `None` in a team of one rank.
     pub node_memory: Option<NodeMemory>,
+    /// Who leaves its barriers first.
+    pub root_first: RootFirst,
     /// Set when an algorithm first wants multicasts.
     pub multicasts: OnceLock<Multicasts>,
 }
@@ -124,6 +127,7 @@ impl Map {
             tuning: self.tuning.clone(),
             rails: None,
             node_memory: Some(NodeMemory { segment, layouts }),
+            root_first: self.root_first.anew(),
             multicasts: OnceLock::new(),
             ..*self
         }
@@ -132,6 +136,12 @@ impl Map {
     /// The geometry of this node's segment, which a team of one rank does not have.
     pub fn geometry(&self) -> Option<&NodeGeometry> {
         Some(self.node_memory.as_ref()?.segment.geometry())
+    }
+
+    /// Whether ranks of this host share cores, and who waits in a call gives its own away.
+    #[inline]
+    pub fn is_crowded(&self) -> bool {
+        self.wait.spin == 0 && !self.wait.suspends
     }
 
     /// Rails of the team; a team on one node counts as having one.

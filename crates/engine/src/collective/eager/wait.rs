@@ -1,7 +1,7 @@
 //! Waiting for what another rank publishes.
 
 use super::Place;
-use super::form::{is_exchange, passes_on};
+use super::form::{Ranks, Shape, is_exchange, passes_on};
 use crate::EngineError;
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::{Blocked, BlockingWait};
@@ -25,6 +25,9 @@ pub(super) struct Awaited {
 #[inline(never)]
 pub(super) fn wait(map: &Map, slot: &EagerSlot, awaited: Awaited) -> Result<(), EngineError> {
     let (of, value) = (awaited.of, awaited.value);
+    if Shape::of(awaited.collective).publishers == Ranks::Root && map.is_crowded() {
+        map.root_first.waits(number(value), of);
+    }
     let mut blocking_wait = BlockingWait::new(map, awaited.collective.name());
     blocking_wait.expect(Expected {
         tag: awaited.place.op,
