@@ -9,6 +9,7 @@
 //! * [`last_cache`]: what the kernel says of it;
 //! * [`memory`]: user and shared memory as checked address ranges;
 //! * [`names`]: those that are nearly right;
+//! * [`process_time`]: time since a process began to ask;
 //! * [`random`]: numbers from seeds;
 //! * [`runs`]: where the data of a derived datatype lies, and packing it;
 //! * [`sync`]: the only importer of the standard atomics (loom under `--cfg loom`);
@@ -25,6 +26,7 @@ pub mod ids;
 pub mod last_cache;
 pub mod memory;
 pub mod names;
+pub mod process_time;
 pub mod random;
 pub mod runs;
 pub mod sync;

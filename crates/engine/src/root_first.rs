@@ -6,9 +6,9 @@
 //! as long as the root then comes soon. Each rank decides for itself: it only yields.
 
 use ferrorail_base::Rank;
+use ferrorail_base::process_time::now;
 use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering, yield_now};
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Yields for the root in one barrier.
 const YIELDS: u32 = 8;
@@ -37,7 +37,7 @@ pub(crate) struct RootFirst {
     /// The last barrier, and when it was left; nanoseconds.
     barrier: AtomicU64,
     left: AtomicU64,
-    /// Whom rooted calls behind barriers waited for last, counted from 1, and how often.
+    /// Whom rooted calls behind barriers waited for last, and how often.
     root: AtomicU32,
     waits: AtomicU32,
     /// How often that has to be before the root is let out first.
@@ -79,31 +79,31 @@ impl RootFirst {
         if op != self.barrier.load(Ordering::Relaxed) + 1 || now > left + AT_ONCE {
             return;
         }
-        let known = self.root.swap(root.0 + 1, Ordering::Relaxed);
-        let waits = match known == root.0 + 1 {
+        let known = self.root.swap(root.0, Ordering::Relaxed);
+        let waits = match known == root.0 {
             true => self.waits.load(Ordering::Relaxed).saturating_add(1),
             false => 1,
         };
         self.waits.store(waits, Ordering::Relaxed);
     }
 
-    /// Barrier `op` is done for rank `own`, which goes on once the root that is expected `has_begun` a call behind it, or
-    /// does not seem to.
-    pub fn leave(&self, op: u64, own: Rank, has_begun: impl Fn(Rank) -> bool) {
+    /// Barrier `op` is done for rank `own`, which goes on once the root that is expected `has_called` behind it, or does
+    /// not seem to.
+    pub fn leave(&self, op: u64, own: Rank, has_called: impl Fn(Rank) -> bool) {
         if let Some(root) = self.expected().filter(|root| *root != own) {
-            self.note(has_begun(root) || self.comes_soon(|| has_begun(root)));
+            self.note(has_called(root) || self.comes_soon(|| has_called(root)));
         }
         self.left_at(now(), op);
     }
 
-    /// Lets others have the core until who is awaited `has_begun`; whether that was soon.
-    fn comes_soon(&self, has_begun: impl Fn() -> bool) -> bool {
-        let before = Instant::now();
+    /// Lets others have the core until who is awaited `has_called`; whether that was soon.
+    fn comes_soon(&self, has_called: impl Fn() -> bool) -> bool {
+        let before = now();
         let came = (0..YIELDS).any(|_| {
             yield_now();
-            has_begun()
+            has_called()
         });
-        came && before.elapsed() < self.soon
+        came && now() - before < self.soon
     }
 
     fn left_at(&self, now: Duration, op: u64) {
@@ -114,7 +114,7 @@ impl RootFirst {
     /// The root that is to leave first.
     fn expected(&self) -> Option<Rank> {
         let is_expected = self.waits.load(Ordering::Relaxed) >= self.needed.load(Ordering::Relaxed);
-        is_expected.then(|| Rank(self.root.load(Ordering::Relaxed) - 1))
+        is_expected.then(|| Rank(self.root.load(Ordering::Relaxed)))
     }
 
     /// The root that was expected came soon or not.
@@ -140,12 +140,6 @@ impl RootFirst {
         self.waits.store(0, Ordering::Relaxed);
         self.arrivals.store(0, Ordering::Relaxed);
     }
-}
-
-/// Since this process asked first.
-fn now() -> Duration {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
 }
 
 #[cfg(test)]

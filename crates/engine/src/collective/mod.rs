@@ -216,7 +216,7 @@ fn scheduled(
             break;
         }
     }
-    if call.collective == Collective::Barrier && !between_nodes && map.is_crowded() {
+    if call.collective == Collective::Barrier && !between_nodes && map.yields_at_once() {
         leave_barrier(map, state.sequence.op());
     }
     Ok(())
@@ -225,8 +225,8 @@ fn scheduled(
 /// Leaves barrier `op`, behind the root of a rooted call that is expected to follow.
 fn leave_barrier(map: &Map, op: u64) {
     let finished = |root: Rank| map.segment().finished(NodeRank(root.0));
-    let has_begun = |root| finished(root).load(Ordering::Acquire) > op;
-    map.root_first.leave(op, map.rank, has_begun);
+    let has_called = |root| finished(root).load(Ordering::Acquire) > op;
+    map.root_first.leave(op, map.rank, has_called);
 }
 
 /// Whether so much is exchanged on one node that no cache has it when it is used. Of a rooted call only the root has much.

@@ -138,9 +138,9 @@ impl Map {
         Some(self.node_memory.as_ref()?.segment.geometry())
     }
 
-    /// Whether ranks of this host share cores, and who waits in a call gives its own away.
+    /// Whether a rank that waits in a call gives its core away at once, as where ranks of a host share cores.
     #[inline]
-    pub fn is_crowded(&self) -> bool {
+    pub fn yields_at_once(&self) -> bool {
         self.wait.spin == 0 && !self.wait.suspends
     }
 

@@ -3,9 +3,9 @@
 //! A rank that yields there loses its core until such a program has used up its time slice, milliseconds in each wait,
 //! and the ranks that wait for it do the same.
 
+use ferrorail_base::process_time::now;
 use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering, yield_now};
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A yield that takes so long gave the core to a program that used it. A rank that waits gives it back much earlier.
 const LONG: Duration = Duration::from_micros(500);
@@ -74,12 +74,6 @@ impl Crowd {
         };
         self.until.store(until, Ordering::Relaxed);
     }
-}
-
-/// Since this process asked first.
-fn now() -> Duration {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
 }
 
 #[cfg(test)]

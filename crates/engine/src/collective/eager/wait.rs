@@ -25,7 +25,7 @@ pub(super) struct Awaited {
 #[inline(never)]
 pub(super) fn wait(map: &Map, slot: &EagerSlot, awaited: Awaited) -> Result<(), EngineError> {
     let (of, value) = (awaited.of, awaited.value);
-    if Shape::of(awaited.collective).publishers == Ranks::Root && map.is_crowded() {
+    if Shape::of(awaited.collective).publishers == Ranks::Root && map.yields_at_once() {
         map.root_first.waits(number(value), of);
     }
     let mut blocking_wait = BlockingWait::new(map, awaited.collective.name());
