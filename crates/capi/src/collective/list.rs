@@ -16,6 +16,10 @@ pub type List = SmallVec<[Block; 16]>;
 /// Makes room for `length` blocks in an empty list.
 #[inline]
 pub fn make_room(list: &mut List, length: usize) -> Result<(), NoMemory> {
+    // Which is a call otherwise.
+    if length <= list.capacity() {
+        return Ok(());
+    }
     list.try_reserve_exact(length).map_err(|_| NoMemory {
         bytes: length.saturating_mul(size_of::<Block>()),
     })

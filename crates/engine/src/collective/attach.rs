@@ -7,7 +7,7 @@
 //!
 //! Whose turn it is, and when times are compared, all ranks know from the calls they have made.
 
-use super::by_length::long_pair;
+use super::is_pair;
 use super::words::gather_words;
 use super::{Call, choice};
 use crate::EngineError;
@@ -164,10 +164,11 @@ fn measures(map: &Map) -> bool {
 /// Length of the blocks of `call`, if all ranks know that it is at least [`LONG_BYTES_MIN`]: of forms in which lengths are known
 /// to the two ends alone, where there are no others.
 fn block(map: &Map, call: &Call<'_>) -> Option<usize> {
-    match choice::by_length(call.collective) {
-        true => long_pair(map, call, LONG_BYTES_MIN - 1),
-        false => Some(call.bytes).filter(|&bytes| bytes >= LONG_BYTES_MIN),
-    }
+    let bytes = match choice::by_length(call.collective) {
+        true => is_pair(map).then(|| call.pair_bytes(map.rank)),
+        false => Some(call.bytes),
+    };
+    bytes.filter(|&bytes| bytes >= LONG_BYTES_MIN)
 }
 
 /// A word that others look for.

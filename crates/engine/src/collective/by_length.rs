@@ -55,6 +55,13 @@ pub(super) fn run(
         // SAFETY: the entry's caller vouches for its buffers.
         differs = unsafe { eager::exchange::<_, _, true>(map, state, *call, form)? };
     }
+    if is_pair(map) {
+        let between = call.pair_bytes(map.rank);
+        if between <= lengths.in_segment {
+            pair_in_segment(map, state, plan, call, (above, between, lengths))?;
+            return unless_differs(differs);
+        }
+    }
     if longest == 0 {
         match map.topology.node_count() {
             1 => state.sequence.pass_over(wanted),
@@ -63,12 +70,6 @@ pub(super) fn run(
             }
         }
         return Ok(());
-    }
-    if let Some(longest) = long_pair(map, call, above)
-        && longest <= lengths.in_segment
-    {
-        pair_in_pieces(map, state, plan, call, (longest, lengths))?;
-        return unless_differs(differs);
     }
     // Little scratch has less room than eager slots and their annexes.
     let short = lengths.short.max(above);
@@ -115,15 +116,18 @@ pub(super) fn short<S: BlockList, R: BlockList>(
 ) -> Result<(), EngineError> {
     let differs = match longest {
         0 => {
-            let request = eager::requested::<S, R, true>(state, &call, form);
+            let request = eager::requested::<S, R, true>(map, state, &call, form);
             eager::take_place(state, &call, request);
             None
         }
         // SAFETY: the entry's caller vouches for its buffers.
         _ => unsafe { eager::exchange::<S, R, true>(map, state, call, form)? },
     };
-    // Who waits for a free slot or channel does not need this rank for it.
-    state.sequence.pass_over(channels);
+    match form.of_pair {
+        true => pass_over_pieces(state),
+        // Who waits for a free slot or channel does not need this rank for it.
+        false => state.sequence.pass_over(channels),
+    }
     unless_differs(differs)
 }
 
@@ -198,7 +202,7 @@ fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collectiv
         piece_in(scratch, map, plan, load)
     };
     let in_segment = in_segment(map, collective, plan.key.found(state.plans.found()));
-    *plan.lengths.insert(Lengths {
+    let lengths = Lengths {
         channels: ChannelRequest {
             width,
             rotating,
@@ -208,7 +212,9 @@ fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collectiv
         short: up_to(most, scratch).min(in_segment),
         long: up_to(most_long, LONG_PART as u64).min(in_segment),
         in_segment,
-    })
+    };
+    plan.eager = plan.eager.map(|form| form.up_to(in_segment));
+    *plan.lengths.insert(lengths)
 }
 
 /// Longest block of a node's ranks that does not go straight into user memory: as rules have it for blocks of one length,
@@ -226,39 +232,33 @@ fn in_segment(map: &Map, collective: Collective, found: Found) -> usize {
     first.map_or(usize::MAX, |class| 1 << (class - 1))
 }
 
-/// The longer of the two blocks that two ranks of a node have for each other, if it has more than `above` bytes: as both
-/// know the length, it goes through scratch, in pieces if it has to.
-pub(super) fn long_pair(map: &Map, call: &Call<'_>, above: usize) -> Option<usize> {
-    if !is_pair(map) {
-        return None;
-    }
-    let peer = 1 - map.rank.0;
-    let length = |side: &Side<'_>| match side.count() {
-        0 => 0,
-        _ => side.block_of(peer).bytes,
-    };
-    // What else the root has there is its own block.
-    let longest = match call.collective {
-        Collective::Gatherv if map.rank == call.root => length(&call.recv),
-        Collective::Scatterv if map.rank == call.root => length(&call.send),
-        _ => length(&call.send).max(length(&call.recv)),
-    };
-    (longest > above).then_some(longest)
-}
-
-/// Moves the blocks of two ranks, the longer of which has `longest` bytes, through scratch.
-fn pair_in_pieces(
+/// Moves the blocks of two ranks for each other, the longer of which has `longest` bytes, through scratch, if that is too long
+/// for eager slots, by which blocks of up to `above` bytes went. Both know how long it is.
+fn pair_in_segment(
     map: &Map,
     state: &mut State,
     plan: &Plan,
     call: &Call<'_>,
-    (longest, lengths): (usize, Lengths),
+    (above, longest, lengths): (usize, usize, Lengths),
 ) -> Result<(), EngineError> {
-    let moved = pieces(map, state, plan, call, (longest, lengths))?;
+    let moved = match longest <= above {
+        true => {
+            pass_over_pieces(state);
+            0
+        }
+        false => pieces(map, state, plan, call, (longest, lengths))?,
+    };
     // Its own block may be longer than those.
     // SAFETY: the entry's caller vouches for its buffers.
     unsafe { copy_own(call, map.rank, moved) };
     Ok(())
+}
+
+/// Takes the number of the first piece in a call of two ranks that has none: a rank that waits for one, as it has another length,
+/// sees that this one is beyond it.
+#[inline(always)]
+fn pass_over_pieces(state: &mut State) {
+    state.sequence.skip();
 }
 
 /// Where user memory cannot be reached.

@@ -55,6 +55,18 @@ impl<'a, S: BlockList, R: BlockList> Call<'a, S, R> {
         }
     }
 
+    /// Of one of `rank` in a team of two ranks, the longer of the blocks that these have for each other.
+    #[inline(always)]
+    pub fn pair_bytes(&self, rank: Rank) -> usize {
+        let (sent, received) = (pair_block(&self.send, rank), pair_block(&self.recv, rank));
+        // What else the root has there is its own block.
+        match self.collective {
+            Collective::Gatherv if rank == self.root => received,
+            Collective::Scatterv if rank == self.root => sent,
+            _ => sent.max(received),
+        }
+    }
+
     /// The same, as those see it who take calls of all entries.
     #[inline(always)]
     pub fn general(self) -> Call<'a>
@@ -70,5 +82,14 @@ impl<'a, S: BlockList, R: BlockList> Call<'a, S, R> {
             bytes: self.bytes,
             reducer: self.reducer,
         }
+    }
+}
+
+/// Bytes of the block in `side` that `rank` and the only other one have in common, if there is one.
+#[inline(always)]
+fn pair_block(side: &impl BlockList, rank: Rank) -> usize {
+    match side.count() {
+        0 => 0,
+        _ => side.block_of(1 - rank.0).bytes,
     }
 }

@@ -77,6 +77,8 @@ pub(crate) struct Form {
     longest: usize,
     /// Blocks that a rank publishes.
     blocks: usize,
+    /// Whether it is a vector form of two ranks, which both know how long their only block for each other is.
+    pub(in crate::collective) of_pair: bool,
 }
 
 /// Largest payload that rides in a slot where there are annexes: slots are still in the caches of both cores when they
@@ -117,7 +119,7 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
         _ if size == 2 && is_exchange(collective) && collective != Collective::Allreduce => 0,
         Collective::Barrier => 0,
         // Each call takes as much, whatever it needs: many are to be under way.
-        Collective::Gatherv | Collective::Scatterv => annex_bytes / 4,
+        Collective::Gatherv | Collective::Scatterv if size > 2 => annex_bytes / 4,
         Collective::Alltoallv => annex_bytes / 2,
         // No more than two are under way.
         Collective::Allgather | Collective::Allgatherv => {
@@ -142,6 +144,7 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
         inlined,
         longest: of_annex.min(most).max(inlined),
         blocks,
+        of_pair: by_length && size == 2,
     })
 }
 
@@ -162,12 +165,23 @@ impl Form {
         self.longest
     }
 
+    /// The same, of blocks of up to `bytes` bytes.
+    pub fn up_to(self, bytes: usize) -> Self {
+        Self {
+            longest: self.longest.min(bytes).max(self.inlined),
+            ..self
+        }
+    }
+
     /// What an operation takes of the annexes, as all ranks know: with blocks of `bytes` bytes, or of a form that goes
-    /// `BY_LENGTH`.
+    /// `BY_LENGTH`, where only two ranks know how many these are.
     #[inline]
     pub fn annexed<const BY_LENGTH: bool>(self, bytes: usize) -> usize {
-        let longest = if BY_LENGTH { self.longest } else { bytes };
-        match longest > self.inlined {
+        let longest = match BY_LENGTH && !self.of_pair {
+            true => self.longest,
+            false => bytes,
+        };
+        match (self.inlined + 1..=self.longest).contains(&longest) {
             true => self.blocks * longest.next_multiple_of(LINE),
             false => 0,
         }
@@ -223,6 +237,29 @@ mod tests {
     }
 
     #[test]
+    fn two_ranks_take_of_annexes_what_a_block_needs() {
+        let of = |collective, size| form(collective, size, 64 << 10).unwrap();
+        for collective in [Collective::Gatherv, Collective::Scatterv] {
+            let (pair, more) = (of(collective, 2), of(collective, 5));
+            assert_eq!(
+                (pair.longest(), pair.up_to(20_000).longest()),
+                (64 << 10, 20_000)
+            );
+            for (bytes, annexed) in [
+                (0, 0),
+                (1080, 0),
+                (1081, 1088),
+                (65_536, 65_536),
+                (65_537, 0),
+            ] {
+                assert_eq!(pair.annexed::<true>(bytes), annexed);
+                assert_eq!(more.annexed::<true>(bytes), 16 << 10);
+            }
+        }
+        assert!(of(Collective::Alltoallv, 2).of_pair && !of(Collective::Gather, 2).of_pair);
+    }
+
+    #[test]
     fn blocks_fit_wherever_they_go() {
         for size in 2..700 {
             let annex_bytes = if size <= 64 { 16 << 10 } else { 0 };
@@ -241,7 +278,8 @@ mod tests {
                     };
                     assert!(blocks * spacing.slot <= BYTES_MAX + LENGTH, "{size} ranks");
                     assert!(bytes > form.longest() || annexed <= ALLGATHERED_PARTS * annex_bytes);
-                    assert!(annexed == 0 || annexed == blocks * spacing.annex);
+                    assert!(annexed == 0 || form.of_pair || annexed == blocks * spacing.annex);
+                    assert!(annexed <= blocks * spacing.annex);
                 }
             }
         }

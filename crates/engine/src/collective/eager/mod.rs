@@ -57,7 +57,7 @@ pub(super) unsafe fn exchange<S: BlockList, R: BlockList, const BY_LENGTH: bool>
     call: Call<'_, S, R>,
     form: Form,
 ) -> Result<Option<Rank>, EngineError> {
-    let request = requested::<S, R, BY_LENGTH>(state, &call, form);
+    let request = requested::<S, R, BY_LENGTH>(map, state, &call, form);
     if state.sequence.is_full_eager(&request) {
         super::wait_for_channel(map, state, state.sequence.half_a_ring_for(&request))?;
     }
@@ -99,13 +99,18 @@ pub(super) struct Place {
 
 /// What the next operation takes, a `call` that goes by `form`.
 #[inline(always)]
-pub(super) fn requested<S, R, const BY_LENGTH: bool>(
+pub(super) fn requested<S: BlockList, R: BlockList, const BY_LENGTH: bool>(
+    map: &Map,
     state: &State,
     call: &Call<'_, S, R>,
     form: Form,
 ) -> EagerRequest {
+    let bytes = match BY_LENGTH && form.of_pair {
+        true => call.pair_bytes(map.rank),
+        false => call.bytes,
+    };
     let slots = EagerSlots::of(call.collective);
-    (state.sequence).eager(slots, form.annexed::<BY_LENGTH>(call.bytes))
+    (state.sequence).eager(slots, form.annexed::<BY_LENGTH>(bytes))
 }
 
 /// The next operation, a `call` that takes what is requested. All ranks take it, also those that have nothing to say and
@@ -183,7 +188,11 @@ impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, B
     unsafe fn publish_blocks(&self, blocks: impl BlockList) {
         let slots = self.segment().eager_slots(self.map.node_rank);
         let (mut any, mut end, mut value) = (false, 0, self.place.op);
-        for index in 0..blocks.count() {
+        let published = match BY_LENGTH && self.form.of_pair && blocks.count() == 2 {
+            true => 1 - self.map.rank.0..2 - self.map.rank.0,
+            false => 0..blocks.count(),
+        };
+        for index in published {
             let block = blocks.block(index);
             any |= self.takes_part(block);
             if self.is_read(index) {
@@ -197,10 +206,14 @@ impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, B
         }
     }
 
-    /// What the flag holds of which `block` is the only reader's: its tag says how long that is.
+    /// What the flag holds of which `block` is the only reader's: its tag says how long that is and where it lies, which
+    /// differs where the two ranks have had different lengths before.
     #[inline(always)]
     fn value(&self, block: MemoryRange) -> u64 {
         match BY_LENGTH && !self.form.has_lengths {
+            true if block.bytes > self.form.inlined => {
+                with_length(self.place.op, block.bytes + (self.place.annex << 20))
+            }
             true => with_length(self.place.op, block.bytes),
             false => self.place.op,
         }
