@@ -130,10 +130,10 @@ pub(crate) struct Room {
 #[derive(Clone, Copy)]
 pub(crate) struct Lengths {
     pub channels: ChannelRequest,
-    /// Longest block that goes through scratch.
-    pub short: usize,
-    /// Longest block that goes through the part for long blocks.
-    pub long: usize,
+    /// Longest block that goes through scratch as a whole.
+    pub whole: usize,
+    /// Longest piece of one, where all goes in pieces.
+    pub piece: usize,
     /// Longest block of a node's ranks that does not go straight into user memory, by what they have measured.
     pub in_segment: usize,
 }

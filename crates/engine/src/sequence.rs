@@ -8,11 +8,11 @@ use entries::Entries;
 use ferrorail_shm::layout::LINE;
 use ferrorail_shm::{EAGER_SLOTS, EXCHANGE_SLOTS};
 use part_ring::{GRANULES, NextPart, PartRing};
-use rotation::{LONG_PARTS, annexes_bytes, long_bytes, turning_bytes};
+use rotation::{annexes_bytes, turning_bytes};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 pub(crate) use eager_slots::EagerSlots;
-pub(crate) use rotation::{LONG_PART, annex_bytes, rotating_bytes, rotating_share};
+pub(crate) use rotation::{annex_bytes, longest_part, rotating_bytes, rotating_share};
 
 mod eager_slots;
 mod entries;
@@ -45,9 +45,6 @@ pub(crate) struct Sequence {
     annexes: PartRing,
     /// The last operation whose part was one of few that may be under way.
     few: u64,
-    /// Where parts for long blocks begin, if there are any.
-    long_start: Option<usize>,
-    long: Entries<LONG_PARTS>,
 }
 
 /// The channels among which an operation's is.
@@ -68,6 +65,9 @@ pub(crate) struct ChannelRequest {
     pub rotating: usize,
     /// Whether these may be used at their beginning only, or not at all, as no rank knows all lengths.
     pub partly: bool,
+    /// Whether they lie where those of the operation before last lay, if they have room: of those that wait for each other no
+    /// more are under way, and caches hold as much as is exchanged then.
+    pub near: bool,
 }
 
 impl ChannelRequest {
@@ -77,6 +77,7 @@ impl ChannelRequest {
         width: 1,
         rotating: 0,
         partly: false,
+        near: false,
     };
 }
 
@@ -96,8 +97,8 @@ pub(crate) struct EagerRequest {
     annex: Option<NextPart>,
 }
 
-/// Most numbers that one call takes: of vector forms for eager slots, for channels and two for the ways of longer blocks.
-const CALL_NUMBERS: u64 = 4;
+/// Most numbers that one call takes: of vector forms for eager slots, for channels and for blocks that go straight.
+const CALL_NUMBERS: u64 = 3;
 
 /// How often who waits for an operation is woken up, in operations: odd, beside [`CALL_NUMBERS`].
 const WAKE_INTERVAL: u64 = 5;
@@ -125,14 +126,12 @@ impl Sequence {
     /// Of a team of `ranks` with so much rotating scratch for each.
     pub fn new(ranks: u32, rotating: usize) -> Self {
         let bytes = turning_bytes(ranks, rotating);
-        let has_long_parts = bytes > 0 && long_bytes(ranks) > 0;
         Self {
             rotation: PartRing::new(0, bytes, ROTATION_GRANULES),
             annexes: match rotating.checked_sub(annexes_bytes(ranks)) {
                 Some(start) => PartRing::new(start, rotating - start, GRANULES),
                 None => PartRing::default(),
             },
-            long_start: has_long_parts.then_some(bytes),
             ..Self::default()
         }
     }
@@ -146,14 +145,18 @@ impl Sequence {
         };
         match request.rotating {
             0 => channel,
-            rotating => self.next_part(rotating).blocker.max(channel),
+            _ => self.next_part(request).blocker.max(channel),
         }
     }
 
-    /// The part of the rotating scratch that comes next, of so many bytes.
+    /// The part of the rotating scratch that comes next.
     #[inline(always)]
-    fn next_part(&self, bytes: usize) -> NextPart {
-        self.rotation.next(bytes.next_multiple_of(LINE))
+    fn next_part(&self, request: ChannelRequest) -> NextPart {
+        let bytes = request.rotating.next_multiple_of(LINE);
+        match request.near {
+            true => self.rotation.next_near(bytes),
+            false => self.rotation.next(bytes),
+        }
     }
 
     /// Whether the next operation of these channels must wait until more is known.
@@ -221,7 +224,6 @@ impl Sequence {
             self.small.uses,
             self.eager.uses,
             self.exchanges.uses,
-            self.long.uses,
         );
         let places = (self.rotation.place(), self.annexes.place());
         // The same in every process: its keys are fixed.
@@ -274,7 +276,7 @@ impl Sequence {
     /// Where the part of operation `op` begins. Out of line: registers of short calls are few.
     #[inline(never)]
     fn take_part(&mut self, op: u64, request: ChannelRequest) -> usize {
-        let start = self.rotation.take(op, self.next_part(request.rotating));
+        let start = self.rotation.take(op, self.next_part(request));
         if self.rotation.is_young() {
             self.few = op;
         }
@@ -323,38 +325,11 @@ impl Sequence {
         (op, slot, annex)
     }
 
-    /// Whether there are parts for long blocks.
-    pub fn has_long_parts(&self) -> bool {
-        self.long_start.is_some()
-    }
-
-    /// What must have been finished everywhere before the next part for long blocks is written.
-    pub fn needed_long(&self) -> u64 {
-        self.long.needed(1)
-    }
-
-    /// Whether it must be waited for.
-    pub fn is_full_long(&self) -> bool {
-        self.needed_long() > self.completed
-    }
-
-    /// The numbers of two more operations of a call, which have its channel, and the part for long blocks that the first
-    /// of them writes to, if there are any. All ranks take them in each call of which no rank knows all lengths.
-    #[inline(always)]
-    pub fn later_ways(&mut self) -> ([u64; 2], Option<Part>) {
-        let ops = [self.count(), self.count()];
-        let part = self.long_start.map(|first| Part {
-            start: first + self.long.next(ops[1], 1) as usize * LONG_PART,
-            bytes: LONG_PART,
-        });
-        (ops, part)
-    }
-
-    /// As [`Sequence::next`] and [`Sequence::later_ways`], of a call that sends nothing that way.
+    /// As [`Sequence::next`] and [`Sequence::skip`], of a call that sends nothing that way.
     #[inline(always)]
     pub fn pass_over(&mut self, request: ChannelRequest) {
         self.take(request);
-        self.later_ways();
+        self.skip();
     }
 
     /// The next operation, of no bytes, which needs no channel and proves nothing.

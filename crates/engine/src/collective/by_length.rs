@@ -14,10 +14,10 @@ use super::{
 use crate::EngineError;
 use crate::choice::{ZERO_COPY_BYTES_MIN, regular};
 use crate::plan::{Found, Lengths, Plan, ShortWays, selector};
-use crate::run::{BlockList, Run, Side, UserBuffers, Window, beside_cells};
+use crate::run::{BlockList, Run, Side, UserBuffers, Window, beside_cells, block_bytes};
 use crate::scratch::{self, Scratch, Widths};
 use crate::selection::LONG_BYTES_MIN;
-use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
+use crate::sequence::{Allocation, ChannelRequest, longest_part};
 use crate::tag::tag;
 use crate::team::map::Map;
 use crate::team::state::State;
@@ -71,21 +71,11 @@ pub(super) fn run(
         }
         return Ok(());
     }
-    // Little scratch has less room than eager slots and their annexes.
-    let short = lengths.short.max(above);
-    let long = match state.sequence.has_long_parts() {
-        true => lengths.long.max(short),
-        false => short,
-    };
-    let through_scratch = |above, capacity| Window::Between { above, capacity };
-    let has_long = short < long && has_blocks(call, through_scratch(short, long));
-    // Before the operation is counted, which others may not finish without this rank.
-    if has_long && state.sequence.is_full_long() {
-        super::wait_for_channel(map, state, state.sequence.needed_long())?;
-    }
     // One channel: a pair has the same slot in all schedules, and uses it in one of them.
     let allocation = allocate(map, state, call, wanted)?;
-    let [in_long_part, in_place] = later_ways(map, state, call, allocation);
+    let in_place = straight(map, state, call, allocation);
+    // Little scratch has less room than eager slots and their annexes.
+    let whole = lengths.whole.max(above);
     // Other nodes may want something of this rank where it has no blocks.
     let has_all = map.topology.node_count() > 1;
     let mut move_blocks = |route, window, allocation| match has_all || has_blocks(call, window) {
@@ -93,15 +83,12 @@ pub(super) fn run(
             .complete(state, call.collective),
         false => Ok(()),
     };
-    move_blocks(
-        &plan.route,
-        through_scratch(above, lengths.short),
-        allocation,
-    )?;
-    if has_long {
-        move_blocks(&plan.route, through_scratch(short, long), in_long_part)?;
-    }
-    move_blocks(large, Window::Above { capacity: long }, in_place)?;
+    let through_scratch = Window::Between {
+        above,
+        capacity: whole,
+    };
+    move_blocks(&plan.route, through_scratch, allocation)?;
+    move_blocks(large, Window::Above { capacity: whole }, in_place)?;
     unless_differs(differs)
 }
 
@@ -140,20 +127,22 @@ fn unless_differs(rank: Option<Rank>) -> Result<(), EngineError> {
     }
 }
 
-/// How blocks move that are too long for scratch, after those that `first` moves: through the part for long blocks, and
-/// straight into user memory. On one node each way has a number of its own, so that a rank that waits for a block sees
-/// that another, which took it for longer or shorter, is beyond the way that it should have come.
-fn later_ways(map: &Map, state: &mut State, call: &Call<'_>, first: Allocation) -> [Allocation; 2] {
-    if map.topology.node_count() > 1 {
-        return [first; 2];
+/// How blocks move that are too long for scratch, after those that `first` moves: straight into user memory. On one node that
+/// has a number of its own, so that a rank that waits for a block sees that another, which took it for longer or shorter, is
+/// beyond the way that it should have come.
+fn straight(map: &Map, state: &mut State, call: &Call<'_>, first: Allocation) -> Allocation {
+    match map.topology.node_count() {
+        1 => Allocation {
+            op: tag(
+                state.sequence.skip(),
+                call.collective,
+                call.root,
+                call.bytes,
+            ),
+            ..first
+        },
+        _ => first,
     }
-    let ([long, place], part) = state.sequence.later_ways();
-    let way = |op, rotating| Allocation {
-        op: tag(op, call.collective, call.root, call.bytes),
-        rotating,
-        ..first
-    };
-    [way(long, part), way(place, first.rotating)]
 }
 
 /// Whether this rank has a block that moves in `window`, or is to have one.
@@ -167,32 +156,7 @@ fn has_blocks(call: &Call<'_>, window: Window) -> bool {
 #[cold]
 fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collective) -> Lengths {
     let (ranks, nodes) = (map.topology.size(), map.topology.node_count());
-    let width = Scratch::of(map).width_by_length();
-    // Two ranks know when they have something for rotating scratch, and take it then.
-    let (all, rotating) = match is_pair(map) {
-        true => (map.segment().geometry().run_bytes(0, width), 0),
-        false => {
-            let all = scratch_of(map, collective, width);
-            (all, rotating_part(map, collective, all as usize))
-        }
-    };
-    let (scratch, most) = match nodes {
-        // Both ranks know the lengths, and how many pieces there are.
-        1 if is_pair(map) => (all, usize::MAX),
-        1 => (all, NODE_BYTES_MAX),
-        // Rails read RTRs in the rest.
-        _ => (
-            beside_cells(all as usize, ranks) as u64,
-            ZERO_COPY_BYTES_MIN as usize,
-        ),
-    };
-    // Where ranks exchange blocks, they gain by parts for long ones up to twice the length; one rank that has blocks for
-    // many others copies them all, where these could read what they are to get.
-    let most_long = match collective {
-        Collective::Alltoallv => 2 * NODE_BYTES_MAX,
-        _ if ranks <= 4 => NODE_BYTES_MAX,
-        _ => NODE_BYTES_MAX / 2,
-    };
+    let scratch = Scratch::of(map);
     let up_to = |bytes, scratch| {
         let load = Load {
             collective,
@@ -201,20 +165,59 @@ fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collectiv
         };
         piece_in(scratch, map, plan, load)
     };
+    let width = scratch.width_by_length();
+    let piece = match nodes {
+        // Both ranks know the lengths, and how many pieces there are.
+        1 if is_pair(map) => up_to(usize::MAX, map.segment().geometry().run_bytes(0, width)),
+        1 => up_to(NODE_BYTES_MAX, scratch_of(map, collective, width)),
+        // Rails read RTRs in the rest.
+        _ => {
+            let all = scratch_of(map, collective, width) as usize;
+            up_to(
+                ZERO_COPY_BYTES_MIN as usize,
+                beside_cells(all, ranks) as u64,
+            )
+        }
+    };
+    // Where ranks exchange blocks, they gain by scratch up to twice the length; one rank that has blocks for many others
+    // copies them all, where these could read what they are to get.
+    let most = match collective {
+        Collective::Alltoallv => 2 * NODE_BYTES_MAX,
+        _ if ranks <= 4 => NODE_BYTES_MAX,
+        _ => NODE_BYTES_MAX / 2,
+    };
+    // Two ranks know when they have something for rotating scratch, and take it then.
+    let longest_part = match is_pair(map) {
+        true => 0,
+        false => longest_part(ranks, scratch.rotating as usize) as u64,
+    };
     let in_segment = in_segment(map, collective, plan.key.found(state.plans.found()));
-    let lengths = Lengths {
-        channels: ChannelRequest {
-            width,
-            rotating,
+    let whole = match longest_part {
+        0 => piece,
+        _ => up_to(most, longest_part),
+    };
+    let whole = whole.min(in_segment);
+    let has_part = longest_part > 0 && plan.eager.is_none_or(|form| form.longest() < whole);
+    let blocks = plan.route.schedule.scratch_blocks as usize;
+    let channels = match has_part {
+        true => ChannelRequest {
+            rotating: blocks * block_bytes(whole, plan.parts, 1),
             partly: true,
+            near: !scratch.rotates(collective),
             ..ChannelRequest::CHANNEL
         },
-        short: up_to(most, scratch).min(in_segment),
-        long: up_to(most_long, LONG_PART as u64).min(in_segment),
-        in_segment,
+        false => ChannelRequest {
+            width,
+            ..ChannelRequest::CHANNEL
+        },
     };
     plan.eager = plan.eager.map(|form| form.up_to(in_segment));
-    *plan.lengths.insert(lengths)
+    *plan.lengths.insert(Lengths {
+        channels,
+        whole,
+        piece: piece.min(in_segment),
+        in_segment,
+    })
 }
 
 /// Longest block of a node's ranks that does not go straight into user memory: as rules have it for blocks of one length,
@@ -289,7 +292,7 @@ fn pieces(
     let past_caches = goes_past_caches(map, call);
     let capacity = Scratch::of(map)
         .stage_bytes(call.collective, longest as u64)
-        .min(lengths.short as u64) as usize;
+        .min(lengths.piece as u64) as usize;
     let capacity = capacity.min(longest.next_multiple_of(LINE));
     if capacity < longest {
         prepare_pieces(map, state)?;
@@ -317,8 +320,8 @@ fn channels_for(
     if map.topology.node_count() > 1 {
         return lengths.channels;
     }
+    let most = Scratch::of(map).width_by_length();
     let scratch = bytes * plan.route.schedule.scratch_blocks as usize;
-    let most = lengths.channels.width;
     let widths = Widths {
         whole: most,
         pieces: most,
@@ -329,6 +332,7 @@ fn channels_for(
         width,
         rotating: rotating_part(map, collective, scratch),
         partly: false,
+        near: false,
         ..lengths.channels
     }
 }

@@ -159,6 +159,7 @@ fn request(
         width,
         rotating: rotating_part(map, load.collective, bytes),
         partly: false,
+        near: false,
     };
     (request, piece)
 }

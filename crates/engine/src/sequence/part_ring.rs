@@ -33,10 +33,10 @@ pub(super) struct PartRing {
 /// Most granules of one.
 pub(super) const GRANULES: usize = 128;
 
-/// Until so many bytes have passed parts lie within [`YOUNG_RING`], if two of them have room there.
+/// Until so many bytes have passed parts lie within [`NEAR_RING`], if two of them have room there.
 const YOUNG_BYTES: u64 = 8 << 20;
 
-const YOUNG_RING: usize = 256 << 10;
+const NEAR_RING: usize = 256 << 10;
 
 /// How much further on a round begins than one whose parts were partly used: messages up to three times as long do not lie
 /// where they lay one or two rounds ago.
@@ -91,21 +91,31 @@ impl PartRing {
     /// The next part of `bytes` bytes, whole lines.
     #[inline(always)]
     pub fn next(&self, bytes: usize) -> NextPart {
-        let wanted_end = match self.is_young() {
-            true => YOUNG_RING.min(self.bytes),
+        self.next_of(bytes, self.is_young())
+    }
+
+    /// The same, and it is to begin anew as soon as may be.
+    pub fn next_near(&self, bytes: usize) -> NextPart {
+        self.next_of(bytes, true)
+    }
+
+    #[inline(always)]
+    fn next_of(&self, bytes: usize, near: bool) -> NextPart {
+        let wanted_end = match near {
+            true => NEAR_RING.min(self.bytes),
             false => self.bytes,
         };
         match self.next + bytes <= wanted_end {
             true => self.part(self.next, bytes, false),
-            false => self.beyond(bytes),
+            false => self.beyond(bytes, near),
         }
     }
 
     /// The next part where it would end behind the end of the round.
     #[cold]
     #[inline(never)]
-    fn beyond(&self, bytes: usize) -> NextPart {
-        let first = match self.partly_used && !self.is_young() {
+    fn beyond(&self, bytes: usize, near: bool) -> NextPart {
+        let first = match self.partly_used && !near {
             true => (self.first + STEP) % (self.bytes / BEGINNING),
             false => 0,
         };
@@ -210,7 +220,10 @@ mod tests {
             let mut used = Vec::new();
             for op in 1..20_000 {
                 let part = random.part().min(bytes / 4);
-                let next = ring.next(part);
+                let next = match random.below(3) {
+                    0 => ring.next_near(part),
+                    _ => ring.next(part),
+                };
                 let free = next.blocker as usize;
                 let start = ring.take(op, next);
                 assert!(start >= 4096 && start + part <= 4096 + bytes);
@@ -239,7 +252,7 @@ mod tests {
     #[test]
     fn many_may_be_under_way() {
         let (mut ring, mut random) = (PartRing::new(0, BYTES, GRANULES), Random(2));
-        let (mut used, most) = (Vec::new(), YOUNG_RING / 4);
+        let (mut used, most) = (Vec::new(), NEAR_RING / 4);
         for op in 1..20_000 {
             let part = random.part().min(most);
             let next = ring.next(part);
@@ -247,7 +260,7 @@ mod tests {
             // After the first round through all of it.
             let room = match ring.taken > YOUNG_BYTES + 2 * BYTES as u64 {
                 true => BYTES,
-                false => YOUNG_RING,
+                false => NEAR_RING,
             };
             assert!(next.blocker == 0 || under_way + part + 3 * most >= room);
             ring.take(op, next);
@@ -264,9 +277,26 @@ mod tests {
                 ends.max().expect("some")
             };
             let young = YOUNG_BYTES / part as u64;
-            assert!(end_of(young) <= YOUNG_RING.max(3 * part));
+            assert!(end_of(young) <= NEAR_RING.max(3 * part));
             assert!(end_of(BYTES as u64 / part as u64 + 1) > BYTES - part);
         }
+    }
+
+    #[test]
+    fn near_parts_lie_where_those_before_last_lay() {
+        let mut ring = PartRing::new(0, BYTES, 32);
+        ring.taken = YOUNG_BYTES;
+        let starts: Vec<usize> = (1..100)
+            .map(|op| {
+                ring.note_partly_used();
+                ring.take(op, ring.next_near(MOST))
+            })
+            .collect();
+        assert!(
+            starts
+                .windows(3)
+                .all(|three| three[0] == three[2] && three[0] != three[1])
+        );
     }
 
     #[test]

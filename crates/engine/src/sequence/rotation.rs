@@ -12,14 +12,8 @@ const SHARES: usize = 2 * CHANNELS as usize;
 /// the caches of both cores for the one that they share. Twice a core's own cache is enough.
 const OF_RANK: usize = 2 << 20;
 
-/// Most of a node together, beside what is for long blocks: more does not stay in the cache that cores share.
+/// Most of a node together: more does not stay in the cache that cores share.
 const OF_NODE_MAX: usize = 32 << 20;
-
-/// Parts for long blocks of vector forms, which calls have in turn, at the end of rotating scratch.
-pub(super) const LONG_PARTS: usize = 2;
-
-/// How long each is: 64 KB for each of up to eight ranks.
-pub(crate) const LONG_PART: usize = 512 << 10;
 
 /// Rotating scratch of a rank in a team of `ranks` on one node, whose channels have `of_channel` bytes each: as much for
 /// all teams of so many ranks, or none where a share would be less than a channel has.
@@ -27,7 +21,7 @@ pub(crate) fn rotating_bytes(ranks: u32, of_channel: usize) -> usize {
     let bytes = OF_RANK.min(OF_NODE_MAX / ranks as usize / PAGE * PAGE);
     match bytes / SHARES < of_channel {
         true => 0,
-        false => bytes + long_bytes(ranks) + annexes_bytes(ranks),
+        false => bytes + annexes_bytes(ranks),
     }
 }
 
@@ -37,9 +31,14 @@ pub(crate) fn rotating_share(ranks: u32, rotating: usize) -> usize {
     turning_bytes(ranks, rotating) / SHARES
 }
 
-/// What of `rotating` bytes is neither for long blocks nor for annexes.
+/// The longest part that one operation may take of `rotating` bytes of rotating scratch: four of them are in it.
+pub(crate) fn longest_part(ranks: u32, rotating: usize) -> usize {
+    rotating_share(ranks, rotating) * SHARES / 4
+}
+
+/// What of `rotating` bytes is not for annexes.
 pub(super) fn turning_bytes(ranks: u32, rotating: usize) -> usize {
-    rotating.saturating_sub(long_bytes(ranks) + annexes_bytes(ranks))
+    rotating.saturating_sub(annexes_bytes(ranks))
 }
 
 /// Longest payload of an eager operation that lies in an annex instead of its slot, where a node has few ranks. Annexes are
@@ -68,11 +67,6 @@ pub(super) fn annexes_bytes(ranks: u32) -> usize {
     GRANULES * granule(ranks)
 }
 
-/// What of it is for long blocks: two ranks know the lengths of all that they have for each other.
-pub(super) fn long_bytes(ranks: u32) -> usize {
-    if ranks > 2 { LONG_PARTS * LONG_PART } else { 0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,15 +75,9 @@ mod tests {
     fn large_channels_and_large_nodes_have_none() {
         let annexes = |granule| GRANULES * granule;
         assert_eq!(rotating_bytes(2, 64 << 10), (2 << 20) + annexes(16 << 10));
-        let long = LONG_PARTS * LONG_PART;
-        assert_eq!(
-            rotating_bytes(8, 64 << 10),
-            (2 << 20) + long + annexes(16 << 10)
-        );
-        assert_eq!(
-            rotating_bytes(32, 64 << 10),
-            (1 << 20) + long + annexes(8 << 10)
-        );
+        assert_eq!(rotating_bytes(8, 64 << 10), (2 << 20) + annexes(16 << 10));
+        assert_eq!(rotating_bytes(32, 64 << 10), (1 << 20) + annexes(8 << 10));
+        assert_eq!(longest_part(8, rotating_bytes(8, 64 << 10)), 512 << 10);
         assert_eq!(rotating_bytes(64, 64 << 10), 0);
         assert_eq!(rotating_bytes(2, 1 << 20), 0);
     }

@@ -13,6 +13,7 @@ const fn small(width: u32) -> ChannelRequest {
         width,
         rotating: 0,
         partly: false,
+        near: false,
     }
 }
 
@@ -147,6 +148,7 @@ fn parts_of_rotating_scratch_are_free_with_the_channels() {
             width,
             rotating,
             partly: seed >> 29 & 1 == 1,
+            near: seed >> 28 & 1 == 1,
             ..CHANNEL
         });
         assert_eq!(allocation.rotating.is_some(), rotating > 0);
@@ -154,32 +156,6 @@ fn parts_of_rotating_scratch_are_free_with_the_channels() {
             shadow.sequence.synchronised();
         }
     }
-}
-
-#[test]
-fn parts_for_long_blocks_take_turns() {
-    let of_channel = 64 << 10;
-    let mut sequence = Sequence::new(2, rotating_bytes(2, of_channel));
-    assert_eq!(sequence.later_ways(), ([1, 2], None));
-    let bytes = rotating_bytes(4, of_channel);
-    let mut sequence = Sequence::new(4, bytes);
-    let mut parts = Vec::new();
-    for call in 0..2 {
-        assert!(!sequence.is_full_long());
-        sequence.next(CHANNEL);
-        let (ops, part) = sequence.later_ways();
-        assert_eq!(ops, [3 * call + 2, 3 * call + 3]);
-        parts.push(part.expect("there are some"));
-    }
-    assert!(parts[0].start.abs_diff(parts[1].start) >= LONG_PART);
-    let end = parts.iter().map(|part| part.start + part.bytes).max();
-    assert_eq!(end, Some(turning_bytes(4, bytes) + LONG_PARTS * LONG_PART));
-    assert_eq!((sequence.is_full_long(), sequence.needed_long()), (true, 3));
-    sequence.all_finished(3);
-    assert!(!sequence.is_full_long());
-    sequence.next(CHANNEL);
-    assert_eq!(sequence.later_ways().1, Some(parts[0]));
-    assert_eq!((sequence.is_full_long(), sequence.needed_long()), (true, 6));
 }
 
 #[test]
