@@ -100,7 +100,8 @@ pub(crate) struct EagerRequest {
 /// Most numbers that one call takes: of vector forms for eager slots, for channels and for blocks that go straight.
 const CALL_NUMBERS: u64 = 3;
 
-/// How often who waits for an operation is woken up, in operations: odd, beside [`CALL_NUMBERS`].
+/// How often who waits for an operation is woken up, in operations: a prime above [`CALL_NUMBERS`], so that of as many like
+/// calls in a row one ends with a number that wakes.
 const WAKE_INTERVAL: u64 = 5;
 
 /// Granules of rotating scratch: few, as short calls of vector forms pass over parts of it that may be long.

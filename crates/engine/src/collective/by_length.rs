@@ -131,17 +131,13 @@ fn unless_differs(rank: Option<Rank>) -> Result<(), EngineError> {
 /// has a number of its own, so that a rank that waits for a block sees that another, which took it for longer or shorter, is
 /// beyond the way that it should have come.
 fn straight(map: &Map, state: &mut State, call: &Call<'_>, first: Allocation) -> Allocation {
-    match map.topology.node_count() {
-        1 => Allocation {
-            op: tag(
-                state.sequence.skip(),
-                call.collective,
-                call.root,
-                call.bytes,
-            ),
-            ..first
-        },
-        _ => first,
+    if map.topology.node_count() > 1 {
+        return first;
+    }
+    let op = state.sequence.skip();
+    Allocation {
+        op: tag(op, call.collective, call.root, call.bytes),
+        ..first
     }
 }
 
