@@ -16,7 +16,7 @@ pub type List = SmallVec<[Block; 16]>;
 /// Makes room for `length` blocks in an empty list.
 #[inline]
 pub fn make_room(list: &mut List, length: usize) -> Result<(), NoMemory> {
-    // Which is a call otherwise.
+    // What reserves is a call, also where there is room.
     if length <= list.capacity() {
         return Ok(());
     }

@@ -327,9 +327,7 @@ fn channels_for(
     ChannelRequest {
         width,
         rotating: rotating_part(map, collective, scratch),
-        partly: false,
-        near: false,
-        ..lengths.channels
+        ..ChannelRequest::CHANNEL
     }
 }
 

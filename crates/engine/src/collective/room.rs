@@ -158,8 +158,7 @@ fn request(
         ring,
         width,
         rotating: rotating_part(map, load.collective, bytes),
-        partly: false,
-        near: false,
+        ..ChannelRequest::CHANNEL
     };
     (request, piece)
 }

@@ -33,7 +33,7 @@ pub(crate) fn rotating_share(ranks: u32, rotating: usize) -> usize {
 
 /// The longest part that one operation may take of `rotating` bytes of rotating scratch: four of them are in it.
 pub(crate) fn longest_part(ranks: u32, rotating: usize) -> usize {
-    rotating_share(ranks, rotating) * SHARES / 4
+    turning_bytes(ranks, rotating) / 4
 }
 
 /// What of `rotating` bytes is not for annexes.

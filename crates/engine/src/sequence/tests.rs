@@ -11,9 +11,7 @@ const fn small(width: u32) -> ChannelRequest {
     ChannelRequest {
         ring,
         width,
-        rotating: 0,
-        partly: false,
-        near: false,
+        ..ChannelRequest::CHANNEL
     }
 }
 

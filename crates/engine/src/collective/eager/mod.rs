@@ -23,6 +23,9 @@ use ferrorail_shm::{EagerSlot, NodeSegment, ScratchKind, copy_out_of_shared};
 use form::{Form, LENGTH, Ranks, Shape, Spacing, passes_on};
 use wait::{Awaited, wait};
 
+/// More than the length of any block in an annex has.
+const LENGTH_BITS: u32 = 20;
+
 /// How many operations ahead of a slot's use its lines are asked for.
 const SLOTS_AHEAD: u32 = 2;
 
@@ -212,7 +215,7 @@ impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, B
     fn value(&self, block: MemoryRange) -> u64 {
         match BY_LENGTH && !self.form.has_lengths {
             true if block.bytes > self.form.inlined => {
-                with_length(self.place.op, block.bytes + (self.place.annex << 20))
+                with_length(self.place.op, block.bytes | self.place.annex << LENGTH_BITS)
             }
             true => with_length(self.place.op, block.bytes),
             false => self.place.op,
