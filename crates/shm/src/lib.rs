@@ -69,6 +69,6 @@ pub use segment::{AtomicCell, Segment, SegmentHandle, ShmError, largest as large
 #[cfg(not(loom))]
 pub use thread::spawn_quietly;
 #[cfg(not(loom))]
-pub use wait::{Cores, WaitPolicy, Waiter, sleep_on};
+pub use wait::{Cores, WaitPolicy, Waiter, sleep_on, spread_ranks};
 #[cfg(not(loom))]
 pub use wake_pipe::{WakePipe, WakePipeHandle, WakePipeWriter};

@@ -14,7 +14,7 @@ use crate::waiting;
 use disagreement::{Expected, disagreement, left};
 use ferrorail_base::NodeRank;
 use ferrorail_fabric::Endpoint;
-use ferrorail_shm::{WaitPolicy, Waiter};
+use ferrorail_shm::{WaitPolicy, Waiter, spread_ranks};
 use status::Awaited;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,6 +124,10 @@ impl<'a> BlockingWait<'a> {
         // Also while waiting for the node: what this rank sent may have to be sent again.
         if let Some(rails) = &self.map.rails {
             rails.fabric.progress()?;
+        }
+        // Whose cores other ranks may use as well is said by this policy too.
+        if self.map.wait.spin_idle != 0 {
+            spread_ranks(self.map.segment().cores(), self.map.node_rank);
         }
         let leader = self.map.multicast_leader();
         if leader.is_some_and(|leader| leader.drive()) {

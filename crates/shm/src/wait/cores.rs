@@ -2,6 +2,7 @@
 
 use ferrorail_base::NodeRank;
 use ferrorail_base::sync::{AtomicU32, Ordering};
+use std::collections::BTreeMap;
 
 /// On which core each rank of a node waited last. Ranks that were started without being bound to cores move now and then,
 /// so this is what was true when they said so.
@@ -26,13 +27,48 @@ impl<'a> Cores<'a> {
         self.is_idle_core(core as u32 + 1, own, is_blocked)
     }
 
+    /// A core that has at least two ranks less than that of `own`, the caller, if of the ranks there this is the one to move:
+    /// the last, so that a core loses one at a time.
+    pub(super) fn scarce(self, own: NodeRank) -> Option<usize> {
+        let core = nix::sched::sched_getcpu().ok()?;
+        let scarce = self.scarce_beside(core as u32 + 1, own)?;
+        Some(scarce as usize - 1)
+    }
+
+    fn scarce_beside(self, core: u32, own: NodeRank) -> Option<u32> {
+        self.say(core, own);
+        let of_ranks: Vec<u32> = self
+            .of_ranks
+            .iter()
+            .map(|of_rank| of_rank.load(Ordering::Relaxed))
+            .collect();
+        if of_ranks.contains(&0) || of_ranks[own.index() + 1..].contains(&core) {
+            return None;
+        }
+        let mut ranks: BTreeMap<u32, usize> = BTreeMap::new();
+        for &core in &of_ranks {
+            *ranks.entry(core).or_default() += 1;
+        }
+        let fewest = *ranks.values().min()?;
+        let scarce = ranks.iter().filter(|&(_, &ranks)| ranks == fewest);
+        let scarce: Vec<u32> = scarce.map(|(&core, _)| core).collect();
+        // Those that leave several full cores do not all go to the same one.
+        (ranks[&core] >= fewest + 2).then(|| scarce[own.index() % scarce.len()])
+    }
+
+    /// Says that `own` is on this core.
     #[inline]
-    fn is_idle_core(self, core: u32, own: NodeRank, is_blocked: impl Fn(NodeRank) -> bool) -> bool {
+    fn say(self, core: u32, own: NodeRank) {
         let said = &self.of_ranks[own.index()];
         // The words share lines: who stays where it was leaves them in all caches.
         if said.load(Ordering::Relaxed) != core {
             said.store(core, Ordering::Relaxed);
         }
+    }
+
+    #[inline]
+    fn is_idle_core(self, core: u32, own: NodeRank, is_blocked: impl Fn(NodeRank) -> bool) -> bool {
+        self.say(core, own);
         let mut ranks = (0..).map(NodeRank).zip(self.of_ranks);
         ranks.all(|(rank, of_rank)| {
             let is_elsewhere = || ![0, core].contains(&of_rank.load(Ordering::Relaxed));
@@ -71,5 +107,29 @@ mod tests {
         assert!(cores.is_idle_core(9, NodeRank(3), all));
         assert!(cores.is_idle_core(8, NodeRank(1), but_3));
         assert!(cores.is_idle(NodeRank(2), all));
+    }
+
+    #[test]
+    fn the_last_rank_of_a_core_with_two_more_than_another_is_to_move() {
+        let scarce = |of_ranks: &[u32], own: usize| {
+            let words: Vec<AtomicU32> = of_ranks.iter().map(|&core| AtomicU32::new(core)).collect();
+            Cores::new(&words).scarce_beside(of_ranks[own], NodeRank(own as u32))
+        };
+        assert_eq!(scarce(&[1, 1, 1, 2], 2), Some(2));
+        assert_eq!(scarce(&[1, 1, 1, 2], 1), None, "rank 2 is there too");
+        assert_eq!(scarce(&[1, 1, 1, 2], 3), None);
+        assert_eq!(scarce(&[1, 1, 2], 1), None, "as even as can be");
+        assert_eq!(
+            scarce(&[1, 1, 1, 1, 2, 0], 3),
+            None,
+            "rank 5 may be anywhere"
+        );
+        assert_eq!(
+            scarce(&[1, 1, 1], 2),
+            None,
+            "of other cores nothing is known"
+        );
+        let full = [1, 1, 1, 2, 2, 2, 7, 9];
+        assert_eq!((scarce(&full, 2), scarce(&full, 5)), (Some(7), Some(9)));
     }
 }

@@ -26,6 +26,8 @@ mod futex;
 #[cfg(not(loom))]
 mod policy;
 #[cfg(not(loom))]
+mod spread;
+#[cfg(not(loom))]
 mod waiter;
 
 #[cfg(not(loom))]
@@ -35,5 +37,7 @@ pub use descriptors::sleep_on;
 pub use doorbell::{Doorbell, Ticket};
 #[cfg(not(loom))]
 pub use policy::WaitPolicy;
+#[cfg(not(loom))]
+pub use spread::spread_ranks;
 #[cfg(not(loom))]
 pub use waiter::Waiter;
