@@ -30,6 +30,7 @@
 //! ```
 
 mod agree;
+mod barrier_order;
 mod blocking_wait;
 pub mod choice;
 mod collective;
@@ -46,7 +47,6 @@ mod quiescence;
 mod rails;
 mod reducer;
 mod report;
-mod root_first;
 mod rows;
 mod run;
 pub mod scratch;

@@ -14,6 +14,7 @@ mod room;
 mod vector;
 mod words;
 
+use crate::barrier_order::Publishers;
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::{Blocked, BlockingWait, status};
 use crate::choice::{self, Left};
@@ -222,11 +223,18 @@ fn scheduled(
     Ok(())
 }
 
-/// Leaves barrier `op`, behind the root of a rooted call that is expected to follow.
+/// Leaves barrier `op`, behind those that a rooted call waits for that is expected to follow.
 fn leave_barrier(map: &Map, op: u64) {
-    let finished = |root: Rank| map.segment().finished(NodeRank(root.0));
-    let has_called = |root| finished(root).load(Ordering::Acquire) > op;
-    map.root_first.leave(op, map.rank, has_called);
+    let finished = |rank: Rank| map.segment().finished(NodeRank(rank.0));
+    let has_called = |rank| finished(rank).load(Ordering::Acquire) > op;
+    let have_called = |publishers| match publishers {
+        Publishers::Root(root) => has_called(root),
+        Publishers::Others => {
+            let mut ranks = (0..map.topology.size()).map(Rank);
+            ranks.all(|rank| rank == map.rank || has_called(rank))
+        }
+    };
+    map.barrier_order.leave(op, map.rank, have_called);
 }
 
 /// Whether so much is exchanged on one node that no cache has it when it is used. Of a rooted call only the root has much.

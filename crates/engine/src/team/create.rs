@@ -5,8 +5,8 @@ use super::map::Map;
 use super::state::State;
 use super::{Team, memory, rails};
 use crate::agree::{agree, gather};
+use crate::barrier_order::BarrierOrder;
 use crate::choice;
-use crate::root_first::RootFirst;
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::{Context, EngineError};
 use ferrorail_base::config::Settings;
@@ -94,7 +94,7 @@ impl Team {
             zero_copy: false,
             all_pairs: true,
             node_memory: None,
-            root_first: RootFirst::new(sharing, cores),
+            barrier_order: BarrierOrder::new(sharing, cores),
             multicasts: OnceLock::new(),
             rails: None,
             settings,

@@ -2,9 +2,9 @@
 
 use super::layouts::Layouts;
 use super::link::Link;
+use crate::barrier_order::BarrierOrder;
 use crate::multicast::{Leader, Multicasts};
 use crate::rails::Rails;
-use crate::root_first::RootFirst;
 use crate::segment::register;
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError, waiting};
@@ -60,7 +60,7 @@ pub(crate) struct Map {
     /// This node's segment; `None` in a team of one rank.
     pub node_memory: Option<NodeMemory>,
     /// Who leaves its barriers first.
-    pub root_first: RootFirst,
+    pub barrier_order: BarrierOrder,
     /// Set when an algorithm first wants multicasts.
     pub multicasts: OnceLock<Multicasts>,
 }
@@ -127,7 +127,7 @@ impl Map {
             tuning: self.tuning.clone(),
             rails: None,
             node_memory: Some(NodeMemory { segment, layouts }),
-            root_first: self.root_first.anew(),
+            barrier_order: self.barrier_order.anew(),
             multicasts: OnceLock::new(),
             ..*self
         }

@@ -3,6 +3,7 @@
 use super::Place;
 use super::form::{Ranks, Shape, is_exchange, passes_on};
 use crate::EngineError;
+use crate::barrier_order::Publishers;
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::{Blocked, BlockingWait};
 use crate::tag::{contradicts, number, with_annex};
@@ -25,8 +26,12 @@ pub(super) struct Awaited {
 #[inline(never)]
 pub(super) fn wait(map: &Map, slot: &EagerSlot, awaited: Awaited) -> Result<(), EngineError> {
     let (of, value) = (awaited.of, awaited.value);
-    if Shape::of(awaited.collective).publishers == Ranks::Root && map.yields_at_once() {
-        map.root_first.waits(number(value), of);
+    if awaited.collective.is_rooted() && map.yields_at_once() {
+        let publishers = match Shape::of(awaited.collective).publishers {
+            Ranks::Root => Publishers::Root(of),
+            Ranks::All => Publishers::Others,
+        };
+        map.barrier_order.waits(number(value), publishers);
     }
     let mut blocking_wait = BlockingWait::new(map, awaited.collective.name());
     blocking_wait.expect(Expected {
