@@ -11,7 +11,7 @@ use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering, yield_now};
 use std::time::Duration;
 
 /// Who takes longer, for each rank of a core, does not begin a rooted call next: a switch takes about 1.5 us.
-const SOON: Duration = Duration::from_micros(4);
+const SOON: Duration = Duration::from_micros(8);
 
 /// A rank that takes longer from a barrier to the rooted call behind it works in between: it could not while it waits in
 /// the barrier.
