@@ -10,7 +10,8 @@ use ferrorail_base::process_time::now;
 use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering, yield_now};
 use std::time::Duration;
 
-/// Who takes longer, for each rank of a core, does not begin a rooted call next: a switch takes about 1.5 us.
+/// Those that take longer, for each rank of a core, do not begin a rooted call next. Two rounds of the ranks of a core take
+/// half of it, at 1.5 to 2 us for each switch.
 const SOON: Duration = Duration::from_micros(8);
 
 /// A rank that takes longer from a barrier to the rooted call behind it works in between: it could not while it waits in

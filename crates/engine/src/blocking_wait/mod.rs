@@ -125,7 +125,7 @@ impl<'a> BlockingWait<'a> {
         if let Some(rails) = &self.map.rails {
             rails.fabric.progress()?;
         }
-        // Whose cores other ranks may use as well is said by this policy too.
+        // Not 0 only where ranks share cores and the team has all of the job's ranks on this host.
         if self.map.wait.spin_idle != 0 {
             spread_ranks(self.map.segment().cores(), self.map.node_rank);
         }

@@ -35,6 +35,7 @@ impl<'a> Cores<'a> {
         Some(scarce as usize - 1)
     }
 
+    /// As [`Cores::scarce`], counted from 1, of a caller on `core`; another thread of it may say another one meanwhile.
     fn scarce_beside(self, core: u32, own: NodeRank) -> Option<u32> {
         self.say(core, own);
         let of_ranks: Vec<u32> = self
@@ -53,7 +54,8 @@ impl<'a> Cores<'a> {
         let scarce = ranks.iter().filter(|&(_, &ranks)| ranks == fewest);
         let scarce: Vec<u32> = scarce.map(|(&core, _)| core).collect();
         // Those that leave several full cores do not all go to the same one.
-        (ranks[&core] >= fewest + 2).then(|| scarce[own.index() % scarce.len()])
+        let is_full = *ranks.get(&core)? >= fewest + 2;
+        is_full.then(|| scarce[own.index() % scarce.len()])
     }
 
     /// Says that `own` is on this core.
