@@ -21,17 +21,13 @@ impl<'a> Cores<'a> {
     /// `is_blocked` says. To give it away would then take two context switches in vain.
     #[inline]
     pub fn is_idle(self, own: NodeRank, is_blocked: impl Fn(NodeRank) -> bool) -> bool {
-        let Ok(core) = nix::sched::sched_getcpu() else {
-            return false;
-        };
-        self.is_idle_core(core as u32 + 1, own, is_blocked)
+        here().is_some_and(|core| self.is_idle_core(core, own, is_blocked))
     }
 
     /// A core that has at least two ranks less than that of `own`, the caller, if of the ranks there this is the one to move:
     /// the last, so that a core loses one at a time.
     pub(super) fn scarce(self, own: NodeRank) -> Option<usize> {
-        let core = nix::sched::sched_getcpu().ok()?;
-        let scarce = self.scarce_beside(core as u32 + 1, own)?;
+        let scarce = self.scarce_beside(here()?, own)?;
         Some(scarce as usize - 1)
     }
 
@@ -77,6 +73,13 @@ impl<'a> Cores<'a> {
             rank == own || is_elsewhere() || is_blocked(rank)
         })
     }
+}
+
+/// The caller's core, counted from 1.
+#[inline]
+fn here() -> Option<u32> {
+    let core = nix::sched::sched_getcpu().ok()?;
+    Some(core as u32 + 1)
 }
 
 #[cfg(test)]

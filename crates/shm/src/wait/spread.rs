@@ -6,6 +6,7 @@
 
 use super::Cores;
 use ferrorail_base::NodeRank;
+use ferrorail_base::last_cache::processor;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -99,7 +100,7 @@ fn move_to(core: usize) -> nix::Result<bool> {
 
 /// The name of the NUMA node of `core`, where the kernel tells.
 fn numa_node(core: usize) -> Option<String> {
-    let entries = fs::read_dir(format!("/sys/devices/system/cpu/cpu{core}")).ok()?;
+    let entries = fs::read_dir(processor(core as u32)).ok()?;
     let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     names.find(|name| name.starts_with("node"))
 }
