@@ -77,7 +77,7 @@ impl MemoryRange {
     ///
     /// # Panics
     /// If it does not lie inside this range: offsets come from verified schedules.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub fn slice(self, offset: usize, bytes: usize) -> Self {
         assert!(

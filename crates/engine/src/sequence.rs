@@ -201,21 +201,24 @@ impl Sequence {
         wanted.needed > self.completed
     }
 
-    /// What must have been finished everywhere for half of both rings to be free.
-    pub fn half_a_ring_ago(&self) -> u64 {
-        let channels = self.channels.blocker(CHANNELS as usize / 2);
-        channels.max(self.eager.blocker(EAGER_SLOTS as usize / 2))
+    /// What must have been finished everywhere for the next operation of these channels, and half a ring more of them.
+    pub fn half_a_ring(&self, request: ChannelRequest) -> u64 {
+        let half = match request.ring {
+            Ring::Channels => self.channels.blocker(CHANNELS as usize / 2),
+            Ring::Small => self.small.blocker(SMALL_CHANNELS as usize / 2),
+        };
+        self.needed(request).max(half)
     }
 
-    /// What must have been finished everywhere for what is `wanted`, and half a ring more of its slots.
-    pub fn half_a_ring_for(&self, wanted: &EagerRequest) -> u64 {
-        match wanted.slots {
-            EagerSlots::Vectors => {
-                let slots = VECTOR_SLOTS as usize;
-                wanted.needed.max(self.eager.blocker_of(slots, slots / 2))
-            }
-            EagerSlots::Streams | EagerSlots::Exchanges => wanted.needed,
-        }
+    /// The same for what is `wanted` of eager slots. Not for channels, although vector forms take one in each call: who ran
+    /// ahead would wait until the others have nearly caught up, and these would wait for it then.
+    pub fn half_an_eager_ring(&self, wanted: &EagerRequest) -> u64 {
+        let slots = match wanted.slots {
+            EagerSlots::Vectors => VECTOR_SLOTS as usize,
+            EagerSlots::Streams => EAGER_SLOTS as usize,
+            EagerSlots::Exchanges => return wanted.needed,
+        };
+        wanted.needed.max(self.eager.blocker_of(slots, slots / 2))
     }
 
     /// Equal on ranks that have counted alike, and hardly on others. What each knows of the others is no part of it.

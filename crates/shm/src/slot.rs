@@ -199,7 +199,7 @@ impl EagerSlot {
     }
 
     /// The words of a part of the payload.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     fn part(&self, at: usize, bytes: usize) -> &[AtomicU64] {
         assert!(

@@ -246,11 +246,10 @@ fn goes_past_caches(map: &Map, call: &Call<'_>) -> bool {
         && exceeds_caches(ranks * of_rank())
 }
 
-/// Waits until operation `needed` is finished everywhere, on one node.
+/// Waits until operation `wanted` is finished everywhere, on one node: for half a ring at once, as who waits for each place
+/// anew is woken up for each.
 #[cold]
-fn wait_for_channel(map: &Map, state: &mut State, needed: u64) -> Result<(), EngineError> {
-    // Half a ring at once, as who waits for each place anew is woken up for each.
-    let wanted = state.sequence.half_a_ring_ago().max(needed);
+fn wait_for_room(map: &Map, state: &mut State, wanted: u64) -> Result<(), EngineError> {
     let mut blocking_wait = BlockingWait::new(map, "run-ahead").for_operation(state.sequence.op());
     let mut by_all = u64::MAX;
     for rank in map.others() {
@@ -293,7 +292,7 @@ fn allocate(
         if map.topology.node_count() > 1 {
             keep_pace(map, state, channels)?;
         } else if state.sequence.is_full(channels) {
-            wait_for_channel(map, state, state.sequence.needed(channels))?;
+            wait_for_room(map, state, state.sequence.half_a_ring(channels))?;
         }
         let allocation = state.sequence.next(channels);
         Allocation {

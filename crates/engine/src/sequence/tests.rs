@@ -241,7 +241,7 @@ fn vector_forms_go_round_in_fewer_slots_and_look_every_half_of_them() {
     for _ in 0..8 * VECTOR_SLOTS {
         let request = sequence.eager(Vectors, 0);
         if sequence.is_full_eager(&request) {
-            let wanted = sequence.half_a_ring_for(&request);
+            let wanted = sequence.half_an_eager_ring(&request);
             assert!(wanted + u64::from(VECTOR_SLOTS) / 2 <= sequence.op() + 1);
             sequence.all_finished(wanted);
             looked.push(sequence.op());
@@ -266,7 +266,7 @@ fn a_row_ahead_of_the_slowest() {
         assert_eq!(sequence.next(CHANNEL).op, op);
     }
     assert!(sequence.is_full(CHANNEL));
-    assert_eq!(sequence.half_a_ring_ago(), u64::from(CHANNELS) / 2 + 1);
+    assert_eq!(sequence.half_a_ring(CHANNEL), u64::from(CHANNELS) / 2 + 1);
     sequence.all_finished(1);
     assert!(!sequence.is_full(CHANNEL));
     // One that needs no quiescence, as nothing of it passes here: later ones need it all the more.

@@ -68,7 +68,7 @@ pub(crate) fn is_exchange(collective: Collective) -> bool {
 /// How long the blocks of a collective may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
-    /// Whether each block has its length before it in the slot, of forms in which that is known to its two ends alone. That
+    /// Whether a slot begins with an [`Entry`] for each block, of forms in which its length is known to its two ends alone. That
     /// of a rank's only block is part of the flag's value.
     pub(super) has_lengths: bool,
     /// Longest block that rides in a slot.
@@ -136,7 +136,7 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
     let room = (inline_max / blocks) & !(EagerSlot::PART_ALIGNMENT - 1);
     let has_lengths = by_length && blocks > 1;
     let inlined = match has_lengths {
-        true => room.checked_sub(LENGTH).filter(|&bytes| bytes > 0)?,
+        true => room.checked_sub(Entry::BYTES).filter(|&bytes| bytes > 0)?,
         false => room.min(most),
     };
     Some(Form {
@@ -148,8 +148,33 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
     })
 }
 
-/// Bytes of a block's length, where that is published.
-pub(super) const LENGTH: usize = size_of::<u64>();
+/// What a slot says of one of its blocks, where only the block's two ends know its length: the length, which ends that
+/// disagree find out by, and where in the slot it begins. So blocks lie one behind another, and short ones in the flag's line.
+#[derive(Clone, Copy)]
+pub(super) struct Entry(pub u64);
+
+impl Entry {
+    pub const BYTES: usize = size_of::<u64>();
+
+    /// Its upper bits say where, the lower ones how long.
+    const AT: u32 = 48;
+
+    /// Of a block of `bytes` bytes that begins at byte `at` of the slot.
+    #[inline(always)]
+    pub fn new(bytes: usize, at: usize) -> Self {
+        Self(bytes as u64 | (at as u64) << Self::AT)
+    }
+
+    #[inline(always)]
+    pub fn is_of(self, bytes: usize) -> bool {
+        self.0 << (u64::BITS - Self::AT) == (bytes as u64) << (u64::BITS - Self::AT)
+    }
+
+    #[inline(always)]
+    pub fn at(self) -> usize {
+        (self.0 >> Self::AT) as usize
+    }
+}
 
 /// From where one reader's block begins to where the next one's does.
 #[derive(Clone, Copy)]
@@ -187,16 +212,25 @@ impl Form {
         }
     }
 
-    /// Of blocks of `bytes` bytes, or of a form that goes `BY_LENGTH`.
+    /// Of blocks of `bytes` bytes, or of a form that goes `BY_LENGTH`, whose slots have entries or a single block.
     #[inline]
     pub(super) fn spacing<const BY_LENGTH: bool>(self, bytes: usize) -> Spacing {
         let (inlined, longest) = match BY_LENGTH {
-            true => (self.inlined + LENGTH, self.longest),
+            true => (0, self.longest),
             false => (bytes.min(self.inlined), bytes),
         };
         Spacing {
             slot: inlined.next_multiple_of(EagerSlot::PART_ALIGNMENT),
             annex: longest.next_multiple_of(LINE),
+        }
+    }
+
+    /// Bytes of the entries at the beginning of a slot.
+    #[inline(always)]
+    pub(super) fn directory<const BY_LENGTH: bool>(self) -> usize {
+        match BY_LENGTH && self.has_lengths {
+            true => self.blocks * Entry::BYTES,
+            false => 0,
         }
     }
 }
@@ -260,6 +294,14 @@ mod tests {
     }
 
     #[test]
+    fn entries_say_where_blocks_are_and_how_long() {
+        for bytes in [0, 1, 64 << 10, 5 << 30] {
+            let entry = Entry::new(bytes, 2096);
+            assert!(entry.is_of(bytes) && !entry.is_of(bytes + 1) && entry.at() == 2096);
+        }
+    }
+
+    #[test]
     fn blocks_fit_wherever_they_go() {
         for size in 2..700 {
             let annex_bytes = if size <= 64 { 16 << 10 } else { 0 };
@@ -270,13 +312,15 @@ mod tests {
                     continue;
                 };
                 let per_reader = Shape::of(collective).block_per_reader;
+                let entries = form.directory::<true>() * usize::from(by_length);
+                assert!(entries + form.blocks * form.inlined <= BYTES_MAX);
                 let blocks = if per_reader { size - 1 } else { 1 } as usize;
                 for bytes in [0, 1, form.inlined, form.inlined + 1, form.longest()] {
                     let (spacing, annexed) = match by_length {
                         true => (form.spacing::<true>(bytes), form.annexed::<true>(bytes)),
                         false => (form.spacing::<false>(bytes), form.annexed::<false>(bytes)),
                     };
-                    assert!(blocks * spacing.slot <= BYTES_MAX + LENGTH, "{size} ranks");
+                    assert!(blocks * spacing.slot <= BYTES_MAX, "{size} ranks");
                     assert!(bytes > form.longest() || annexed <= ALLGATHERED_PARTS * annex_bytes);
                     assert!(annexed == 0 || form.of_pair || annexed == blocks * spacing.annex);
                     assert!(annexed <= blocks * spacing.annex);

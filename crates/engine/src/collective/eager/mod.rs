@@ -20,7 +20,7 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, place};
 use ferrorail_shm::{EagerSlot, NodeSegment, ScratchKind, copy_out_of_shared};
-use form::{Form, LENGTH, Ranks, Shape, Spacing, passes_on};
+use form::{Entry, Form, Ranks, Shape, Spacing, passes_on};
 use wait::{Awaited, wait};
 
 /// More than the length of any block in an annex has.
@@ -62,7 +62,7 @@ pub(super) unsafe fn exchange<S: BlockList, R: BlockList, const BY_LENGTH: bool>
 ) -> Result<Option<Rank>, EngineError> {
     let request = requested::<S, R, BY_LENGTH>(map, state, &call, form);
     if state.sequence.is_full_eager(&request) {
-        super::wait_for_channel(map, state, state.sequence.half_a_ring_for(&request))?;
+        super::wait_for_room(map, state, state.sequence.half_an_eager_ring(&request))?;
     }
     let place = take_place(state, &call, request);
     let mut exchange = Exchange::<S, R, BY_LENGTH> {
@@ -190,7 +190,8 @@ impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, B
     #[inline(always)]
     unsafe fn publish_blocks(&self, blocks: impl BlockList) {
         let slots = self.segment().eager_slots(self.map.node_rank);
-        let (mut any, mut end, mut value) = (false, 0, self.place.op);
+        let (mut any, mut end, mut value) =
+            (false, self.form.directory::<BY_LENGTH>(), self.place.op);
         let published = match BY_LENGTH && self.form.of_pair && blocks.count() == 2 {
             true => 1 - self.map.rank.0..2 - self.map.rank.0,
             false => 0..blocks.count(),
@@ -201,7 +202,7 @@ impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, B
             if self.is_read(index) {
                 value = self.value(block);
                 // SAFETY: the caller vouches for the block.
-                end = unsafe { self.write(&slots[self.place.slot as usize], index, block) };
+                end = unsafe { self.write(&slots[self.place.slot as usize], index, block, end) };
             }
         }
         if any {
@@ -222,19 +223,22 @@ impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, B
         }
     }
 
-    /// Writes `block`, which is for `reader`, to the operation's `slot` of this rank, or its annex; returns how far the slot
-    /// is written then.
+    /// Writes `block`, which is for `reader`, to the operation's `slot` of this rank, which is written up to `end`, or to its
+    /// annex; returns how far the slot is written then.
     ///
     /// # Safety
     /// The block is readable.
     #[inline(always)]
-    unsafe fn write(&self, slot: &EagerSlot, reader: u32, block: MemoryRange) -> usize {
+    unsafe fn write(&self, slot: &EagerSlot, reader: u32, block: MemoryRange, end: usize) -> usize {
         let index = self.index(self.map.rank.0, reader);
-        let mut at = index * self.spacing.slot;
-        if BY_LENGTH && self.form.has_lengths {
-            slot.write_word(at, block.bytes as u64);
-            at += LENGTH;
-        }
+        let at = match BY_LENGTH && self.form.has_lengths {
+            true => {
+                let at = end.next_multiple_of(EagerSlot::PART_ALIGNMENT);
+                slot.write_word(index * Entry::BYTES, Entry::new(block.bytes, at).0);
+                at
+            }
+            false => index * self.spacing.slot,
+        };
         // SAFETY: the caller's contract.
         unsafe {
             if block.bytes <= self.form.inlined {
@@ -328,11 +332,10 @@ impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, B
             return Ok(());
         }
         let slot = self.published(rank, self.value(into))?;
-        let mut at = index * self.spacing.slot;
-        if BY_LENGTH && self.form.has_lengths {
-            self.check_length(rank, slot, at, into.bytes)?;
-            at += LENGTH;
-        }
+        let at = match BY_LENGTH && self.form.has_lengths {
+            true => self.find(rank, slot, index, into.bytes)?,
+            false => index * self.spacing.slot,
+        };
         // SAFETY: the caller vouches for `into`; it has been published.
         unsafe { slot.read(at, into.as_ptr(), into.bytes) };
         Ok(())
@@ -369,22 +372,23 @@ impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, B
         let annex = self.annex(NodeRank(rank), index, bytes);
         let slot = self.published(rank, self.value(annex))?;
         if BY_LENGTH && self.form.has_lengths {
-            self.check_length(rank, slot, index * self.spacing.slot, bytes)?;
+            self.find(rank, slot, index, bytes)?;
         }
         Ok(annex)
     }
 
-    /// Refuses a block of `rank`, whose length is at byte `at` of its `slot`, that is not as long as `expected`.
+    /// Where block `index` of `rank` lies in its `slot`, if not in its annex. Refuses one that is not as long as `expected`.
     #[inline(always)]
-    fn check_length(
+    fn find(
         &self,
         rank: u32,
         slot: &EagerSlot,
-        at: usize,
+        index: usize,
         expected: usize,
-    ) -> Result<(), EngineError> {
-        match slot.read_word(at) == expected as u64 {
-            true => Ok(()),
+    ) -> Result<usize, EngineError> {
+        let entry = Entry(slot.read_word(index * Entry::BYTES));
+        match entry.is_of(expected) {
+            true => Ok(entry.at()),
             false => Err(EngineError::Truncated { rank: Rank(rank) }),
         }
     }

@@ -155,7 +155,7 @@ impl<S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'_, S, R, BY_LE
             }
             if rank + 1 < size {
                 let slots = self.map.segment().eager_slots(self.map.node_rank);
-                let end = self.write(&slots[self.place.slot as usize], rank + 1, sum);
+                let end = self.write(&slots[self.place.slot as usize], rank + 1, sum, 0);
                 self.announce(slots, self.place.op, end);
             }
             match is_scan {
