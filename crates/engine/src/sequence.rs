@@ -210,8 +210,7 @@ impl Sequence {
         self.needed(request).max(half)
     }
 
-    /// The same for what is `wanted` of eager slots. Not for channels, although vector forms take one in each call: who ran
-    /// ahead would wait until the others have nearly caught up, and these would wait for it then.
+    /// The same for what is `wanted` of eager slots. Channels that short calls of vector forms pass over are not waited for.
     pub fn half_an_eager_ring(&self, wanted: &EagerRequest) -> u64 {
         let slots = match wanted.slots {
             EagerSlots::Vectors => VECTOR_SLOTS as usize,
