@@ -90,8 +90,8 @@ pub fn failing(setup: &Setup) -> Result<()> {
 
 /// The card of a rail is pulled out of one node while collectives run, and with it goes the device: no wrong
 /// byte, no hang, the other rail takes over. The kernel keeps what is left of an rxe device for those who
-/// have it open, so the removal ends when the job has. Where packets were under way it waits up to a second for each queue pair
-/// that is destroyed, and warns, which on busy cores has kept ranks at their end for longer than other jobs take in all.
+/// have it open, so the removal ends when the job has. Where packets of a queue pair are still on the card it waits up to 50 s in
+/// the verb that destroys the pair, and warns: seldom, and on busy cores, but then a rank ends that much later.
 pub fn device_removed(setup: &Setup) -> Result<()> {
     let host = &setup.hosts[1];
     let mut removal = None;
