@@ -312,7 +312,7 @@ mod tests {
                     continue;
                 };
                 let per_reader = Shape::of(collective).block_per_reader;
-                let entries = form.directory::<true>() * usize::from(by_length);
+                let entries = form.directory::<true>();
                 assert!(entries + form.blocks * form.inlined <= BYTES_MAX);
                 let blocks = if per_reader { size - 1 } else { 1 } as usize;
                 for bytes in [0, 1, form.inlined, form.inlined + 1, form.longest()] {
