@@ -263,19 +263,25 @@ fn operations_that_do_not_commute_get_an_algorithm_in_rank_order() {
 
 #[test]
 fn ranks_that_share_cores_have_rules_of_their_own() {
-    let of = |ranks_per_core| {
+    let of = |ranks_per_core, ranks, bytes, attach_percent| {
         chosen(Query {
             collective: Collective::Scatter,
-            bytes: 256 << 10,
-            ranks: 4,
+            bytes,
+            ranks,
             nodes: 1,
-            node_size_max: 4,
+            node_size_max: ranks,
             ranks_per_core,
+            attach_percent,
             ..QUERY
         })
     };
-    assert_eq!(of(1), ("direct", Protocol::Rendezvous));
-    assert_eq!(of(2), ("smp_direct", Protocol::Eager));
+    let attach = ("direct", Protocol::Rendezvous);
+    let segment = ("smp_direct", Protocol::Eager);
+    assert_eq!(of(2, 4, 256 << 10, NOT_MEASURED), attach);
+    assert_eq!(of(2, 4, 256 << 10, 150), segment);
+    let eight = [NOT_MEASURED, 150].map(|percent| of(2, 8, 64 << 10, percent));
+    assert_eq!(eight, [attach, segment]);
+    assert_eq!(of(1, 8, 64 << 10, NOT_MEASURED), segment);
 }
 
 #[test]

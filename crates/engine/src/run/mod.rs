@@ -142,9 +142,11 @@ impl<'a> Run<'a> {
     /// Executes steps until the end or until one must wait.
     pub fn advance(&mut self, state: &mut State) -> Result<Advance, EngineError> {
         self.look_at_rails(state)?;
-        while let Some(step) = self.schedule.steps.get(self.next) {
-            if let Some(blocked) = self.step(*step, state)? {
-                if self.has_offers() && self.copy_offered()? {
+        while let Some(&step) = self.schedule.steps.get(self.next) {
+            if let Some(blocked) = self.step(step, state)? {
+                // Where ranks share cores, first come all offers: until then targets on other cores have nothing to do.
+                let offers_first = !self.map.has_cores && matches!(step, Step::AwaitRtr { .. });
+                if self.has_offers() && !offers_first && self.copy_offered()? {
                     continue;
                 }
                 // Those who wait for this rank to take their pieces do not ring the node's doorbell.

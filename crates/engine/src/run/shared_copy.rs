@@ -206,34 +206,50 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Copies a piece of what this rank has offered. Whether there was one.
+    /// Copies pieces of what this rank has offered, one of each message at most. Whether there was one.
+    ///
+    /// Where ranks share cores, those of targets on this core: while this rank runs they do not, and targets elsewhere
+    /// copy for themselves meanwhile. Of theirs only if nothing else is left, and one piece at a time.
     pub(super) fn copy_offered(&mut self) -> Result<bool, EngineError> {
+        let cores = (!self.map.has_cores).then(|| self.map.segment().cores());
+        let is_near = |to| {
+            let local = self.map.topology.node_rank_of(to);
+            cores.is_none_or(|cores| cores.is_here(local))
+        };
+        let (near, far): (Vec<_>, Vec<_>) = self.offered.iter().partition(|one| is_near(one.to));
         let mut copied = false;
-        for index in (0..self.offered.len()).rev() {
-            let Offered {
-                to,
-                slot,
-                tag,
-                message,
-                offer,
-            } = self.offered[index];
-            let bytes = message.bytes;
-            if let Some(piece) = offer.take(message).or_else(|| offer.returned(message)) {
-                let process = Cma::of(self.map.processes[to.index()]);
-                let source = (message.source as usize + piece.start) as *const u8;
-                let source = MemoryRange::new(source, piece.bytes);
-                // SAFETY: the peer announced this memory for this operation and waits for our flag; nobody else took
-                // this piece.
-                unsafe { process.write(source, message.target + piece.start as u64) }
-                    .map_err(|source| EngineError::CrossMemory { rank: to, source })?;
-                self.finish_piece(offer, piece, (to, slot, tag), bytes);
-                copied = true;
-            }
-            if offer.is_done(bytes) {
-                self.offered.swap_remove(index);
-            }
+        for one in &near {
+            copied |= self.copy_piece(one)?;
         }
+        for one in &far {
+            copied = copied || self.copy_piece(one)?;
+        }
+        self.offered
+            .retain(|one| !one.offer.is_done(one.message.bytes));
         Ok(copied)
+    }
+
+    /// Copies a piece of what is offered, if there is one to take.
+    fn copy_piece(&self, offered: &Offered<'_>) -> Result<bool, EngineError> {
+        let Offered {
+            to,
+            slot,
+            tag,
+            message,
+            offer,
+        } = *offered;
+        let Some(piece) = offer.take(message).or_else(|| offer.returned(message)) else {
+            return Ok(false);
+        };
+        let process = Cma::of(self.map.processes[to.index()]);
+        let source = (message.source as usize + piece.start) as *const u8;
+        let source = MemoryRange::new(source, piece.bytes);
+        // SAFETY: the peer announced this memory for this operation and waits for our flag; nobody else took this
+        // piece.
+        unsafe { process.write(source, message.target + piece.start as u64) }
+            .map_err(|source| EngineError::CrossMemory { rank: to, source })?;
+        self.finish_piece(offer, piece, (to, slot, tag), message.bytes);
+        Ok(true)
     }
 
     /// Whether others may still read what this rank has offered.

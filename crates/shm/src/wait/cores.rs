@@ -24,6 +24,11 @@ impl<'a> Cores<'a> {
         here().is_some_and(|core| self.is_idle_core(core, own, is_blocked))
     }
 
+    /// Whether `rank` waited last on the core of the caller.
+    pub fn is_here(self, rank: NodeRank) -> bool {
+        here() == Some(self.of_ranks[rank.index()].load(Ordering::Relaxed))
+    }
+
     /// A core that has at least two ranks less than that of `own`, the caller, if of the ranks there this is the one to move:
     /// the last, so that a core loses one at a time.
     pub(super) fn scarce(self, own: NodeRank) -> Option<usize> {
@@ -85,6 +90,22 @@ fn here() -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waited_last_on_this_core_is_here() {
+        let words: [AtomicU32; 3] = Default::default();
+        let cores = Cores::new(&words);
+        let mut here = [false; 3];
+        // The system may move this thread between two looks; not every time.
+        let told = (0..1000).any(|_| {
+            let core = super::here().unwrap();
+            cores.say(core, NodeRank(1));
+            cores.say(core + 1, NodeRank(2));
+            here = [0, 1, 2].map(|rank| cores.is_here(NodeRank(rank)));
+            here == [false, true, false]
+        });
+        assert!(told, "{here:?}");
+    }
 
     #[test]
     fn a_core_is_idle_if_all_that_may_be_there_are_blocked() {
