@@ -20,6 +20,8 @@ import tempfile
 from collections import defaultdict
 from statistics import geometric_mean
 
+import plain_programs
+
 COLLECTIVES = (
     "barrier bcast gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv allreduce reduce "
     "reduce_scatter reduce_scatter_block scan exscan"
@@ -85,11 +87,17 @@ class Measured:
         self.left_out = {}
         # Of each host: what it calls itself.
         self.versions = {}
+        # Of each cell: the blocks of each plain program, in the runs under the first host.
+        self.plain = defaultdict(lambda: defaultdict(list))
 
     def add(self, host, report):
         self.versions[host] = report["mpi"]["version"]
         for row in report["rows"]:
-            self.cells[row["buffers"], row["collective"], row["bytes"]][host].add(row)
+            cell = row["buffers"], row["collective"], row["bytes"]
+            if row["algorithm"].startswith(plain_programs.PREFIX):
+                self.plain[cell][row["algorithm"]] += row["ferrorail"]["blocks_us"]
+            else:
+                self.cells[cell][host].add(row)
 
 
 def best(hosts, first, of=min):
@@ -156,6 +164,7 @@ def measure(args, ranks):
     measured = Measured()
     limit = args.limit or 20 + 10 * ranks
     options = ["--bytes", args.sizes, "--buffers", args.buffers, "--budget", str(args.budget)]
+    plain = [*options[:-1], str(round(plain_programs.BUDGET * args.budget)), "--plain"]
     for number in range(args.rounds):
         # Another host is the first in each round.
         turns = args.host[number % len(args.host) :] + args.host[: number % len(args.host)]
@@ -164,7 +173,8 @@ def measure(args, ranks):
             for name, words in turns:
                 if name in measured.left_out:
                     continue
-                program = [args.program, "bench", collective, *options]
+                with_plain = args.plain and name == args.host[0][0]
+                program = [args.program, "bench", collective, *(plain if with_plain else options)]
                 try:
                     measured.add(name, run(launcher_of(name, words, ranks), program, limit))
                 except Failure as failure:
@@ -263,6 +273,17 @@ def print_bounds(cells, first):
         print(f"# Cells of 1 MB and more within {NEAR} times the bound: {near} of {len(long)}")
 
 
+def print_plain(cells, plain, first):
+    """How far ours, and plain programs, are from the best of all in the cells that have both."""
+    rows = []
+    for (collective, size), hosts in cells.items():
+        against, ways = best(hosts, first), plain.get((collective, size))
+        if against and ways:
+            _, theirs, ours = against
+            rows.append(plain_programs.Row(collective, size, ours, theirs, ways))
+    return plain_programs.report(rows)
+
+
 def print_round_trip(cells, first, ranks):
     """How near an all-gather of 8 bytes is to the round trip of a cache line, of which its bound is half."""
     hosts = cells.get(("allgather", 8), {})
@@ -290,6 +311,8 @@ def report(measured, ranks, args):
         print_slower(cells, names[0])
         print_bounds(cells, names[0])
         print_round_trip(cells, names[0], ranks)
+        plain = {key[1:]: ways for key, ways in measured.plain.items() if key[0] == buffers or key[1] == "barrier"}
+        summaries[buffers]["plain"] = print_plain(cells, plain, names[0])
     rows = []
     for (buffers, collective, size), hosts in measured.cells.items():
         against = best(hosts, names[0])
@@ -302,6 +325,7 @@ def report(measured, ranks, args):
                 "ratio": against and against[2] / against[1],
                 "same_runs": dict(zip(("ratio", "host"), hardest(hosts) or ())) or None,
                 "hosts": {name: cell.json() for name, cell in hosts.items()},
+                "plain_us": {way: min(of) for way, of in measured.plain[buffers, collective, size].items()},
             }
         )
     return {
@@ -334,6 +358,7 @@ def parse():
     parser.add_argument("--collectives", type=words_of, default=COLLECTIVES)
     parser.add_argument("--budget", type=int, default=30)
     parser.add_argument("--limit", type=float)
+    parser.add_argument("--plain", action="store_true")
     parser.add_argument("--json")
     args = parser.parse_args()
     if unknown := set(args.collectives) - set(COLLECTIVES):

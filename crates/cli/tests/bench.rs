@@ -120,6 +120,32 @@ fn expect_bounds(stdout: &str, bounds: &Value, count: usize) {
 }
 
 #[test]
+fn plain_programs_stand_beside_the_library() {
+    let stand_in = StandIn::new("plain");
+    for (launcher, _) in LAUNCHERS {
+        let json = stand_in.file("plain.json");
+        let args = format!("--bytes 8,128K --buffers warm --plain --json {json}");
+        let (stdout, _) = expect_code(&mut stand_in.bench(launcher, &args), 0);
+        let counted = "# Cells of plain programs, in no mean: 4";
+        assert!(stdout.contains(counted), "{stdout}");
+        let report = read_json(&json);
+        let rows = report["rows"].as_array().unwrap();
+        let algorithms: Vec<&str> = rows
+            .iter()
+            .filter_map(|row| row["algorithm"].as_str())
+            .collect();
+        let of_size = ["auto", "plain_slots", "plain_attach"];
+        assert_eq!(algorithms, [of_size; 2].concat());
+        assert!(rows.iter().all(|row| row["forwarded"] == false));
+        // The mean is that of the library's two cells.
+        let ratio = |row: &Value| row["ratio"].as_f64().unwrap().ln();
+        let mean = f64::exp((ratio(&rows[0]) + ratio(&rows[3])) / 2.0);
+        let means = report["geometric_means"]["allgather+warm"].as_f64();
+        assert!((means.unwrap() - mean).abs() < 1e-9, "{report}");
+    }
+}
+
+#[test]
 fn algorithms_are_forced_on_instances_of_their_own() {
     let stand_in = StandIn::new("forced");
     for (launcher, _) in LAUNCHERS {
@@ -261,7 +287,7 @@ fn mistakes_are_named_before_anything_is_measured() {
         ),
         (
             "rma-latency --buffers warm",
-            "--buffers, --arrival, --root and --job-sizes are for collectives",
+            "--buffers, --arrival, --root, --job-sizes and --plain are for collectives",
         ),
         ("bcast --root 2", "--root 2 is not one of 2 ranks"),
         ("bcast --bytes 1G", "are more than MPI's counts hold"),

@@ -299,7 +299,7 @@ fn mistakes_about_figures_are_named() {
         ),
         (
             "yu2005:fig1 --algorithms knomial",
-            "--algorithms and --vary are for collectives",
+            "--algorithms, --vary and --plain are for collectives",
         ),
         (
             "yu2005:fig2 --barrier",

@@ -12,7 +12,7 @@ use std::ffi::c_int;
 pub struct Contender {
     /// Its name and settings; none for the library as the environment has it.
     pub variant: Option<Variant>,
-    /// The copy of the library; none for raw multicast.
+    /// The copy of the library; none for raw multicast and plain programs.
     pub instance: Option<Instance>,
 }
 
@@ -48,11 +48,8 @@ impl Contender {
 
     /// Whether it is compared in `operation`.
     pub fn is_about(&self, operation: &Operation) -> bool {
-        self.variant.as_ref().is_none_or(|variant| {
-            let Variant { of, names, .. } = variant;
-            (of.is_empty() || of == operation.name)
-                && (names.is_empty() || names.contains_key(operation.name))
-        })
+        let variant = self.variant.as_ref();
+        variant.is_none_or(|variant| variant.is_about(operation))
     }
 
     /// Its barrier.

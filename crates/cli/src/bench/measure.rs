@@ -11,15 +11,15 @@ use super::mode::{Arrival, Mode};
 use super::operation::{Form, Operation, Place};
 use super::outcome::Outcome;
 use super::plan::Plan;
-use super::raw::RawMulticast;
 use super::report;
 use super::row::Row;
+use super::side::Side;
 use super::spread;
 use super::timing::{Block, everybodys, largest};
 use super::variant::{By, Variant};
 use super::wrong_data::WrongData;
 use crate::mpi;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use ferrorail_mpi_abi::Host;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -38,12 +38,6 @@ pub struct Bench<'a> {
     round: u64,
     /// What the machine can do, once measured; rank 0 knows.
     bounds: Option<bounds::Found>,
-}
-
-/// What does the work of a cell.
-enum Side<'r, 'h> {
-    Mpi(Function),
-    Raw(&'r mut RawMulticast<'h>),
 }
 
 impl<'a> Bench<'a> {
@@ -145,16 +139,17 @@ impl<'a> Bench<'a> {
     }
 
     fn open(&mut self, library: &Path, pool: &mut Pool) -> Result<Vec<Contender>> {
-        if self.plan.variants.is_empty() {
-            return Ok(vec![Contender {
+        let plan = self.plan;
+        let mut contenders = Vec::new();
+        if plan.compares_default() {
+            contenders.push(Contender {
                 variant: None,
                 instance: Some(Instance::open(library)?),
-            }]);
+            });
         }
-        let plan = self.plan;
-        let open = |variant: &Variant| {
+        let mut open = |variant: &Variant| -> Result<Contender> {
             let instance = match variant.by {
-                By::RawMulticast => None,
+                By::RawMulticast | By::Plain(_) => None,
                 By::Library | By::Multicast => {
                     let first_call = |instance: &Instance| self.begin(instance, variant, pool);
                     Some(Instance::open_variant(library, variant, first_call)?)
@@ -165,7 +160,10 @@ impl<'a> Bench<'a> {
                 instance,
             })
         };
-        plan.variants.iter().map(open).collect()
+        for variant in &plan.variants {
+            contenders.push(open(variant)?);
+        }
+        Ok(contenders)
     }
 
     /// Makes the first call, at which an instance reads its settings.
@@ -203,12 +201,9 @@ impl<'a> Bench<'a> {
             .iter()
             .filter(|contender| contender.is_about(operation))
             .collect();
-        let mut raws = Vec::new();
+        let mut sides = vec![Side::Mpi(host)];
         for contender in &contenders {
-            raws.push(match contender.instance {
-                Some(_) => None,
-                None => Some(RawMulticast::open(self.host, self.team)?),
-            });
+            sides.push(Side::open(self.host, self.team, contender, operation)?);
         }
         let sizes = match operation.form {
             Form::Barrier => &[0],
@@ -221,14 +216,6 @@ impl<'a> Bench<'a> {
         let mut rows = Vec::new();
         for (&mode, &bytes) in modes.iter().flat_map(|m| sizes.iter().map(move |s| (m, s))) {
             let mut cell = self.cell(operation, bytes, pool, mode);
-            let mut sides = vec![Side::Mpi(host)];
-            for (contender, raw) in contenders.iter().zip(&mut raws) {
-                sides.push(match (raw, contender.function(operation)) {
-                    (Some(raw), _) => Side::Raw(raw),
-                    (None, Some(ours)) => Side::Mpi(ours),
-                    (None, None) => bail!("ferrorail has no {}", operation.symbol()),
-                });
-            }
             let measured = self.measure(&mut cell, &mut sides, &contenders)?;
             if self.team.place.rank == 0 && self.plan.shows_rows {
                 let print = |row: &Row| report::print_row(row, self.plan);
@@ -243,7 +230,7 @@ impl<'a> Bench<'a> {
     fn measure(
         &mut self,
         cell: &mut Cell<'_>,
-        sides: &mut [Side<'_, '_>],
+        sides: &mut [Side<'_>],
         contenders: &[&Contender],
     ) -> Result<Vec<Row>> {
         let operation = cell.operation;
@@ -280,7 +267,7 @@ impl<'a> Bench<'a> {
             };
             let (iterations, lost) = match &sides[1 + index] {
                 Side::Raw(raw) => (iterations.min(raw.most(cell.bytes)?), Some(ferrorail.lost)),
-                Side::Mpi(_) => (iterations, None),
+                Side::Mpi(_) | Side::Plain(_) => (iterations, None),
             };
             let variant = contender.variant.as_ref();
             rows.push(Row {
@@ -296,6 +283,7 @@ impl<'a> Bench<'a> {
                 forwarded: before[index].0 != forwarded || forwarded == u64::MAX,
                 multicasts,
                 lost,
+                is_plain: matches!(&sides[1 + index], Side::Plain(_)),
                 ferrorail,
                 host: host.clone(),
                 bound_us: self.least_us(cell),
@@ -308,7 +296,7 @@ impl<'a> Bench<'a> {
     fn prepare_nonblocking(
         &mut self,
         cell: &mut Cell<'_>,
-        sides: &mut [Side<'_, '_>],
+        sides: &mut [Side<'_>],
         contenders: &[&Contender],
     ) -> Result<()> {
         let comm = self.team.comm;
@@ -330,16 +318,13 @@ impl<'a> Bench<'a> {
     fn block(
         &mut self,
         cell: &mut Cell<'_>,
-        side: &mut Side<'_, '_>,
+        side: &mut Side<'_>,
         iterations: u32,
     ) -> Result<Block> {
-        let call = match side {
-            Side::Mpi(function) => *function,
-            Side::Raw(raw) => {
-                let iterations = iterations.min(raw.most(cell.bytes)?);
-                return raw.broadcast(iterations, cell.bytes, &mut cell.buffers, 0);
-            }
-        };
+        if let Side::Raw(raw) = side {
+            let iterations = iterations.min(raw.most(cell.bytes)?);
+            return raw.broadcast(iterations, cell.bytes, &mut cell.buffers, 0);
+        }
         let comm = self.team.comm;
         self.host.barrier(comm)?;
         let start = Instant::now();
@@ -350,7 +335,7 @@ impl<'a> Bench<'a> {
                 cell.prepare(self.team.place, iteration);
                 prepared += start.elapsed();
             }
-            self.call(cell, call, iteration)?;
+            side.call(self.host, cell, iteration)?;
             if cell.mode.barrier {
                 self.host.barrier(comm)?;
             }
@@ -361,7 +346,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Calls once and compares every byte, at every rank.
-    fn verify(&mut self, cell: &mut Cell<'_>, side: &mut Side<'_, '_>, name: &str) -> Result<()> {
+    fn verify(&mut self, cell: &mut Cell<'_>, side: &mut Side<'_>, name: &str) -> Result<()> {
         self.round += 1;
         let (place, pair) = (self.team.place, self.round as usize);
         let (send, recv) = cell.buffers.slices(pair);
@@ -370,10 +355,7 @@ impl<'a> Bench<'a> {
         if cell.operation.form == Form::Bcast && place.rank == place.root {
             contents(recv, place.rank, self.round, 0);
         }
-        match side {
-            Side::Mpi(function) => self.call(cell, *function, pair)?,
-            Side::Raw(raw) => raw.broadcast_whole(cell.bytes, &mut cell.buffers, pair)?,
-        }
+        side.call(self.host, cell, pair)?;
         let expected = cell.operation.expected(place, cell.bytes, self.round);
         let (_, recv) = cell.buffers.slices(pair);
         let wrong = expected.and_then(|expected| {
@@ -387,12 +369,5 @@ impl<'a> Bench<'a> {
                 "{operation}, {name}: wrong data for {bytes} bytes: byte {at} of the result at rank {first}"
             )
         })
-    }
-
-    fn call(&self, cell: &mut Cell<'_>, call: Function, pair: usize) -> Result<()> {
-        let (send, recv) = cell.buffers.pair(pair);
-        // SAFETY: the buffers have the lengths that the operation states for these arguments.
-        let code = unsafe { call.call(&cell.arguments, send, recv) };
-        Ok(self.host.check(cell.operation.name, code)?)
     }
 }

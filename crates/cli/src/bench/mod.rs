@@ -16,12 +16,14 @@ pub mod mode;
 mod mpi_functions;
 pub mod operation;
 pub mod outcome;
+mod plain;
 pub mod plan;
 mod raw;
 pub mod report;
 mod rma;
 pub mod row;
 mod shared;
+mod side;
 pub mod sizes;
 mod spread;
 pub mod timing;
@@ -134,6 +136,10 @@ pub struct Args {
     /// collectives outside of figures
     #[arg(long, value_enum, default_value_t = bounds::Wanted::On)]
     bounds: bounds::Wanted,
+    /// Compare also with plain programs, which do without MPI what a collective needs: rows `plain_slots`, through shared
+    /// memory, `plain_attach`, by cross-memory attach, and for all-reduce `plain_combine`; ranks of one host
+    #[arg(long, conflicts_with_all = ["algorithms", "vary"])]
+    plain: bool,
     /// Write machine, versions, settings and all blocks to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -170,7 +176,7 @@ impl Args {
     /// Whether something is asked for that only collectives have.
     fn is_for_collectives(&self) -> bool {
         let modes = self.barrier || self.buffers.is_some() || self.arrival.is_some();
-        modes || self.root != 0 || self.job_sizes.is_some()
+        modes || self.plain || self.root != 0 || self.job_sizes.is_some()
     }
 
     /// Whether nothing is asked for that only measurements inside a job have.
@@ -184,6 +190,7 @@ impl Args {
             self.arrival.is_some(),
             !self.algorithms.is_empty(),
             self.vary.is_some(),
+            self.plain,
             self.plot.is_some(),
         ];
         others.iter().all(|other| !other)
@@ -259,8 +266,10 @@ fn measured(args: &Args) -> Result<Option<(Measured<'_>, Option<&'static Figure>
         };
         return Ok(Some((measured, None)));
     };
-    if !args.algorithms.is_empty() || args.vary.is_some() {
-        bail!("--algorithms and --vary are for collectives: a figure says what it compares");
+    if !args.algorithms.is_empty() || args.vary.is_some() || args.plain {
+        bail!(
+            "--algorithms, --vary and --plain are for collectives: a figure says what it compares"
+        );
     }
     let measured = match &figure.what {
         What::Applications => bail!("{} is measured by jobs of its own", applications::NAME),

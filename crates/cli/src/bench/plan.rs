@@ -5,6 +5,7 @@ use super::figures::Figure;
 use super::job_sizes::JobSizes;
 use super::mode::{Arrival, Mode, Reuse};
 use super::operation::{ELEMENT_BYTES, Form, OPERATIONS, Operation};
+use super::plain::Way;
 use super::sizes::Sizes;
 use super::timing::Limits;
 use super::variant::{By, Variant};
@@ -63,6 +64,7 @@ impl Plan {
         check_elements(&sizes, &operations)?;
         let variants = match figure {
             Some(figure) => figure.variants(),
+            None if args.plain => Way::ALL.map(Variant::plain).to_vec(),
             None if args.algorithms.is_empty() => args.variants(),
             None => forced(&args.algorithms, &operations)?,
         };
@@ -107,6 +109,12 @@ impl Plan {
                 None => job_sizes,
             },
         }
+    }
+
+    /// Whether the library as the environment has it is compared.
+    pub fn compares_default(&self) -> bool {
+        let mut variants = self.variants.iter();
+        variants.all(|variant| matches!(variant.by, By::Plain(_)))
     }
 
     /// Those that bounds of the cells are measured with.

@@ -177,7 +177,8 @@ fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
     }
     let taken = rows.iter().filter(|row| row.counts()).count();
     let forwarded = rows.iter().filter(|row| row.forwarded).count();
-    let by_tree = rows.len() - taken - forwarded;
+    let plain = rows.iter().filter(|row| row.is_plain).count();
+    let by_tree = rows.len() - taken - forwarded - plain;
     let slower = slower(rows);
     outln!(
         "# Cells slower than {SLOWER} times the host's: {} of {taken}",
@@ -196,6 +197,9 @@ fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
     }
     if forwarded > 0 {
         outln!("# Cells left to the host, in no mean: {forwarded}");
+    }
+    if plain > 0 {
+        outln!("# Cells of plain programs, in no mean: {plain}");
     }
     if by_tree > 0 {
         outln!("# Cells about multicast without any, in no mean: {by_tree}");

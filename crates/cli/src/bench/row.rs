@@ -33,6 +33,8 @@ pub struct Row {
     pub multicasts: Option<u64>,
     /// Datagrams that ranks did not receive, where nothing sends them again.
     pub lost: Option<u64>,
+    /// Whether it is about a plain program.
+    pub is_plain: bool,
     /// Ours.
     pub ferrorail: Timing,
     /// The host's.
@@ -58,6 +60,7 @@ impl Row {
             forwarded: false,
             multicasts: None,
             lost: None,
+            is_plain: false,
             ferrorail: Timing::of(&[us]),
             host: Timing::of(&[2.0]),
             bound_us: None,
@@ -76,9 +79,9 @@ impl Row {
         Some(self.ferrorail.median_us() / self.bound_us?)
     }
 
-    /// Whether it says something about what it is named after.
+    /// Whether it says something about what it is named after, and about ferrorail.
     pub fn counts(&self) -> bool {
-        !self.forwarded && self.multicasts != Some(0)
+        !self.forwarded && !self.is_plain && self.multicasts != Some(0)
     }
 
     /// What goes into one mean: a curve of a figure, or else a collective.

@@ -1,6 +1,8 @@
 //! What is compared beside the host: copies of the library with settings of their own, and multicasts
 //! without any protocol.
 
+use super::operation::Operation;
+use super::plain::Way;
 use ferrorail_base::config;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -21,6 +23,9 @@ pub enum By {
     Multicast,
     /// Datagrams to a group, which nothing makes reliable.
     RawMulticast,
+    /// A program without MPI.
+    #[serde(skip)]
+    Plain(Way),
 }
 
 /// One curve.
@@ -66,6 +71,28 @@ impl Variant {
             },
             ..Self::default()
         }
+    }
+}
+
+impl Variant {
+    /// A plain program.
+    pub fn plain(way: Way) -> Self {
+        Self {
+            label: way.name().to_owned(),
+            by: By::Plain(way),
+            ..Self::default()
+        }
+    }
+
+    /// Whether it is compared in `operation`.
+    pub fn is_about(&self, operation: &Operation) -> bool {
+        let Self { of, names, by, .. } = self;
+        let can = match by {
+            By::Plain(way) => way.is_about(operation),
+            _ => true,
+        };
+        can && (of.is_empty() || of == operation.name)
+            && (names.is_empty() || names.contains_key(operation.name))
     }
 }
 

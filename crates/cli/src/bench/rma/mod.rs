@@ -84,7 +84,7 @@ impl<'a> Plan<'a> {
     fn of(args: &'a Args, figures: Vec<&'static Figure>, all: bool) -> Result<Self> {
         if !args.algorithms.is_empty() || args.is_for_collectives() {
             bail!(
-                "--algorithms, --barrier, --buffers, --arrival, --root and --job-sizes are for collectives"
+                "--algorithms, --barrier, --buffers, --arrival, --root, --job-sizes and --plain are for collectives"
             );
         }
         Ok(Self {

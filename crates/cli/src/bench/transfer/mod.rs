@@ -65,7 +65,9 @@ impl<'a> Plan<'a> {
             bail!("{} is not about transfers", figure.name);
         };
         if args.is_for_collectives() {
-            bail!("--barrier, --buffers, --arrival, --root and --job-sizes are for collectives");
+            bail!(
+                "--barrier, --buffers, --arrival, --root, --job-sizes and --plain are for collectives"
+            );
         }
         let sizes = args.sizes_or(&figure.bytes);
         if sizes.contains(&0) {
