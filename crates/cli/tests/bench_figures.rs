@@ -309,7 +309,10 @@ fn mistakes_about_figures_are_named() {
             "bcast --job-sizes 4",
             "a job of 2 ranks cannot measure with 4 of them",
         ),
-        ("rma-lock --job-sizes 2", "--job-sizes are for collectives"),
+        (
+            "rma-lock --job-sizes 2",
+            "--job-sizes and --plain are for collectives",
+        ),
         ("yu2005:fig2 --bytes 1G", "are more than MPI's counts hold"),
     ] {
         // Open MPI's takes a second to end a job that fails.

@@ -216,12 +216,11 @@ impl<'a> Run<'a> {
             let local = self.map.topology.node_rank_of(to);
             cores.is_none_or(|cores| cores.is_here(local))
         };
-        let (near, far): (Vec<_>, Vec<_>) = self.offered.iter().partition(|one| is_near(one.to));
         let mut copied = false;
-        for one in &near {
+        for one in self.offered.iter().filter(|one| is_near(one.to)) {
             copied |= self.copy_piece(one)?;
         }
-        for one in &far {
+        for one in self.offered.iter().filter(|one| !is_near(one.to)) {
             copied = copied || self.copy_piece(one)?;
         }
         self.offered
