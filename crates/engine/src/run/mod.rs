@@ -146,7 +146,12 @@ impl<'a> Run<'a> {
             if let Some(blocked) = self.step(step, state)? {
                 // Where ranks share cores, first come all offers: until then targets on other cores have nothing to do.
                 let offers_first = !self.map.has_cores && matches!(step, Step::AwaitRtr { .. });
-                if self.has_offers() && !offers_first && self.copy_offered()? {
+                let copied = match offers_first {
+                    _ if !self.has_offers() => false,
+                    true => self.copy_returned()?,
+                    false => self.copy_offered()?,
+                };
+                if copied {
                     continue;
                 }
                 // Those who wait for this rank to take their pieces do not ring the node's doorbell.

@@ -228,26 +228,30 @@ impl<'a> Run<'a> {
         Ok(copied)
     }
 
+    /// Copies a piece that its target could not read, if there is one.
+    pub(super) fn copy_returned(&self) -> Result<bool, EngineError> {
+        let mut returned = self.offered.iter();
+        let returned = returned.find_map(|one| Some((one, one.offer.returned(one.message)?)));
+        returned.map_or(Ok(false), |(one, piece)| self.copy(one, piece))
+    }
+
     /// Copies a piece of what is offered, if there is one to take.
-    fn copy_piece(&self, offered: &Offered<'_>) -> Result<bool, EngineError> {
-        let Offered {
-            to,
-            slot,
-            tag,
-            message,
-            offer,
-        } = *offered;
-        let Some(piece) = offer.take(message).or_else(|| offer.returned(message)) else {
-            return Ok(false);
-        };
-        let process = Cma::of(self.map.processes[to.index()]);
+    fn copy_piece(&self, one: &Offered<'_>) -> Result<bool, EngineError> {
+        let taken = one.offer.take(one.message);
+        let piece = taken.or_else(|| one.offer.returned(one.message));
+        piece.map_or(Ok(false), |piece| self.copy(one, piece))
+    }
+
+    fn copy(&self, one: &Offered<'_>, piece: Piece) -> Result<bool, EngineError> {
+        let (rank, message) = (one.to, one.message);
+        let process = Cma::of(self.map.processes[rank.index()]);
         let source = (message.source as usize + piece.start) as *const u8;
         let source = MemoryRange::new(source, piece.bytes);
         // SAFETY: the peer announced this memory for this operation and waits for our flag; nobody else took this
         // piece.
         unsafe { process.write(source, message.target + piece.start as u64) }
-            .map_err(|source| EngineError::CrossMemory { rank: to, source })?;
-        self.finish_piece(offer, piece, (to, slot, tag), message.bytes);
+            .map_err(|source| EngineError::CrossMemory { rank, source })?;
+        self.finish_piece(one.offer, piece, (rank, one.slot, one.tag), message.bytes);
         Ok(true)
     }
 
