@@ -2,9 +2,10 @@
 
 use super::job_sizes::Team;
 use super::timing::everybodys;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use ferrorail_base::ProcessId;
 use ferrorail_base::config::ShmKind;
-use ferrorail_engine::raw::{Segment, SegmentHandle};
+use ferrorail_engine::raw::{Segment, SegmentHandle, process_id};
 use ferrorail_mpi_abi::Host;
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,16 @@ pub fn exchange(host: &Host, team: Team, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         part.to_vec()
     });
     Ok(parts.collect())
+}
+
+/// Everybody's process, by rank. Collective.
+///
+/// # Errors
+/// The MPI library's.
+pub fn processes(host: &Host, team: Team) -> Result<Vec<ProcessId>> {
+    let all = exchange(host, team, &process_id().to_wire())?;
+    let all = all.iter().map(|id| ProcessId::from_wire(id));
+    all.map(|id| id.context("a process")).collect()
 }
 
 /// Memory that all ranks of `team` map, or why not all of them do, which is the same at all of them. Collective.

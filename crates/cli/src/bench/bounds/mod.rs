@@ -18,7 +18,7 @@ use super::timing::{Block, Limits, Timing, everybodys};
 use anyhow::{Context, Result};
 use copies::Loop;
 use ferrorail_base::ProcessId;
-use ferrorail_engine::raw::{Cma, cma_allow, cores_of, process_id};
+use ferrorail_engine::raw::{Cma, cma_allow, cores_of};
 use ferrorail_mpi_abi::Host;
 use machine::Copies;
 use pair::Pair;
@@ -58,11 +58,7 @@ pub fn has_copies(collective: &str) -> bool {
 /// # Errors
 /// The MPI library's; cross-memory attach that was allowed and then fails.
 pub fn measure(host: &Host, job: &Job<'_>, messages: &[Messages]) -> Result<Found> {
-    let ids = shared::exchange(host, job.all, &process_id().to_wire())?;
-    let ids = ids
-        .iter()
-        .map(|id| ProcessId::from_wire(id).context("a process"))
-        .collect::<Result<Vec<_>>>()?;
+    let ids = shared::processes(host, job.all)?;
     if ids.len() < 2 {
         return Ok(Err("there is only one".to_owned()));
     }

@@ -2,16 +2,10 @@
 
 use super::memory::Word;
 use super::sum::add;
-use super::{Buffers, Kind, Piece, Plain};
+use super::{Buffers, Kind, LINE, PIECE, Piece, Plain};
 use anyhow::{Result, anyhow};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
-
-/// What is added is read in pieces of so many bytes, which stay in a core's own cache.
-pub(super) const PIECE: usize = 64 << 10;
-
-/// Parts of a vector, one for each rank, begin at cache lines.
-const LINE: usize = 64;
 
 impl Plain {
     /// # Safety
@@ -50,10 +44,6 @@ impl Plain {
         // SAFETY: the caller's contract.
         let done = unsafe { self.processes[of].write(from, start + offset as u64) };
         done.map_err(|error| anyhow!("cannot write the memory of rank {of}: {error}"))
-    }
-
-    fn say(&self, word: Word) {
-        self.shared.say(word, self.place.rank, self.op);
     }
 
     /// Others read the root's buffer, or write into it, and the root waits until they have.

@@ -1,13 +1,13 @@
 //! Memory that the ranks of a plain program share: words of each rank, and slots that it writes and others read.
 
+use super::LINE;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_engine::raw::Segment;
 
 /// Distance of words that different processes write: processors fetch cache lines in pairs.
 const WORD_STRIDE: usize = 128;
-/// A slot's flag and, behind it, a message that has room there.
-const LINE: usize = 64;
+/// Bytes of a message that has room behind its flag, in the same line.
 const INLINED: usize = LINE - size_of::<u64>();
 /// Slots of a rank at most.
 const SLOTS: usize = 64;

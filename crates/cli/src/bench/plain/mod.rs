@@ -13,10 +13,9 @@ use super::job_sizes::Team;
 use super::operation::{Operation, Place};
 use super::shared;
 use anyhow::{Context, Result, bail};
-use ferrorail_base::ProcessId;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Ordering, spin_loop};
-use ferrorail_engine::raw::{Cma, cma_allow, cores_of, process_id};
+use ferrorail_engine::raw::{Cma, cma_allow, cores_of};
 use ferrorail_mpi_abi::Host;
 use memory::{Shared, Word};
 use nix::sched::sched_getcpu;
@@ -99,6 +98,12 @@ impl Kind {
     }
 }
 
+/// What is copied or added at once, in bytes: it stays in a core's own cache.
+const PIECE: usize = 64 << 10;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// Waits that end while a core would be given away and back, in polls.
 const POLLS: u32 = 400;
 /// Yields between looks at the clock.
@@ -162,29 +167,42 @@ impl Plain {
         let kind = Kind::of(operation).context("no plain program of it")?;
         let size = team.place.size;
         cma_allow();
-        let ids = shared::exchange(host, team, &process_id().to_wire())?;
-        let ids = ids
-            .iter()
-            .map(|id| ProcessId::from_wire(id).context("a process"))
-            .collect::<Result<Vec<_>>>()?;
+        let ids = shared::processes(host, team)?;
         if ids.iter().any(|id| id.host != ids[0].host) {
             bail!("plain programs are for ranks of one host");
         }
         let segment = shared::segment(host, team, Shared::bytes(size))?;
         let pids: Vec<u32> = ids.iter().map(|id| id.pid).collect();
         let cores = cores_of(&pids) as usize;
-        Ok(Self {
+        let shared = Shared::new(segment.map_err(anyhow::Error::msg)?, size);
+        let processes = ids.into_iter().map(Cma::of).collect();
+        Ok(Self::new(
+            (kind, way),
+            team.place,
+            shared,
+            (processes, cores),
+        ))
+    }
+
+    /// The rank at `place`, whose `processes` share so many cores.
+    fn new(
+        (kind, way): (Kind, Way),
+        place: Place,
+        shared: Shared,
+        (processes, cores): (Vec<Cma>, usize),
+    ) -> Self {
+        Self {
             way,
             kind,
-            place: team.place,
-            shared: Shared::new(segment.map_err(anyhow::Error::msg)?, size),
-            processes: ids.into_iter().map(Cma::of).collect(),
+            place,
+            shared,
+            processes,
             cores,
-            has_cores: size <= cores,
+            has_cores: place.size <= cores,
             op: 0,
-            piece: vec![0; attach::PIECE / size_of::<u64>()],
+            piece: vec![0; PIECE / size_of::<u64>()],
             bytes: None,
-        })
+        }
     }
 
     /// Calls it with blocks, or a vector, of `bytes`. Calls of other lengths are not under way.
@@ -212,7 +230,7 @@ impl Plain {
                 _ => 1,
             };
             let few = self.kind.is_exchange() && bytes > slots::MANY_BYTES_MAX;
-            self.shared.divide(blocks * bytes.min(slots::PIECE), few);
+            self.shared.divide(blocks * bytes.min(PIECE), few);
         }
         // SAFETY: the caller's contract; ranks wait for each other before they touch what another uses.
         unsafe {
@@ -281,9 +299,14 @@ impl Plain {
         self.until(has_come, || shared.has(word, rank, op))
     }
 
+    /// Says in `word` that this rank has come as far as the operation under way.
+    fn say(&self, word: Word) {
+        self.shared.say(word, self.place.rank, self.op);
+    }
+
     /// Says `word`, and waits until all have.
     fn meet(&self, word: Word) -> Result<()> {
-        self.shared.say(word, self.place.rank, self.op);
+        self.say(word);
         self.others()
             .try_for_each(|rank| self.await_word(word, rank))
     }

@@ -2,13 +2,10 @@
 
 use super::memory::Word;
 use super::sum::add;
-use super::{Buffers, Kind, Piece, Plain};
+use super::{Buffers, Kind, PIECE, Piece, Plain};
 use anyhow::Result;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
-
-/// A block goes in pieces of so many bytes, which stay in a core's own cache.
-pub(super) const PIECE: usize = 64 << 10;
 
 /// Exchanges of longer blocks use two slots by turns: no more are under way, and two stay in the caches.
 pub(super) const MANY_BYTES_MAX: usize = 4 << 10;
@@ -61,10 +58,6 @@ impl Plain {
         self.until(|_| false, is_free)
     }
 
-    fn finish(&self) {
-        self.shared.say(Word::Done, self.place.rank, self.op);
-    }
-
     unsafe fn bcast(&self, buffers: &Buffers, piece: Piece) -> Result<()> {
         let (root, vector) = (self.place.root, buffers.received(0, piece));
         let message = self.message_of(root, piece.bytes);
@@ -77,7 +70,7 @@ impl Plain {
             self.await_message(root)?;
             // SAFETY: the caller's contract.
             unsafe { message.copy_to(vector) };
-            self.finish();
+            self.say(Word::Done);
         }
         Ok(())
     }
@@ -92,7 +85,7 @@ impl Plain {
                 self.message_of(rank, piece.bytes)
                     .copy_to(buffers.received(0, piece))
             };
-            self.finish();
+            self.say(Word::Done);
             return Ok(());
         }
         for to in self.others() {
@@ -127,7 +120,7 @@ impl Plain {
         }
         // SAFETY: the caller's contract.
         unsafe { self.take_all(buffers, piece, self.kind == Kind::Reduce)? };
-        self.finish();
+        self.say(Word::Done);
         Ok(())
     }
 
@@ -228,7 +221,7 @@ impl Plain {
         if rank < last {
             self.raise();
         }
-        self.finish();
+        self.say(Word::Done);
         Ok(())
     }
 

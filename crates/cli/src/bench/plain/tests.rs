@@ -4,7 +4,7 @@ use super::super::buffers::contents;
 use super::super::operation::{Form, OPERATIONS};
 use super::*;
 use ferrorail_base::config::ShmKind;
-use ferrorail_engine::raw::Segment;
+use ferrorail_engine::raw::{Segment, process_id};
 
 /// Calls of `bytes` by the threads of this process, whose memory is read as another's would be.
 fn delivers(operation: &'static Operation, way: Way, size: usize, cores: usize, bytes: usize) {
@@ -15,18 +15,10 @@ fn delivers(operation: &'static Operation, way: Way, size: usize, cores: usize, 
             let attached = Segment::attach(&segment.handle()).unwrap();
             scope.spawn(move || {
                 let place = Place { rank, size, root };
-                let mut plain = Plain {
-                    way,
-                    kind: Kind::of(operation).unwrap(),
-                    place,
-                    shared: Shared::new(attached, size),
-                    processes: vec![Cma::of(process_id()); size],
-                    cores,
-                    has_cores: false,
-                    op: 0,
-                    piece: vec![0; attach::PIECE / size_of::<u64>()],
-                    bytes: None,
-                };
+                let kind = Kind::of(operation).unwrap();
+                let processes = vec![Cma::of(process_id()); size];
+                let shared = Shared::new(attached, size);
+                let mut plain = Plain::new((kind, way), place, shared, (processes, cores));
                 let (send, recv) = operation.lengths(place, bytes);
                 for round in 0..5 {
                     let (mut sent, mut received) = (vec![0; send], vec![0xff; recv]);
