@@ -4,11 +4,12 @@
  *
  * For ferrorail: host MPIs promise less, and hang in some of the cases.
  *
- *     mpirun -n P mismatch [apart | multicast]
+ *     mpirun -n P mismatch [apart | multicast | groups]
  *
  * The communicator must be of use afterwards: some calls fail, from the time on that all ranks make calls again
  * the same ones on all, then none. After short messages none fails, unless ranks are on nodes `apart`. A `multicast`
  * shows other lengths where it was sent before its receiver says that it is ready, so that mode has only those.
+ * All-reduces in `groups` are those of ranks that share cores: there the odd one is any of the ranks.
  */
 #include "check.h"
 #include <time.h>
@@ -190,6 +191,27 @@ static void other_collective(int with_data)
     finish_case("another collective", &comm, code, 8 * (size_t)size, 1);
 }
 
+/* An all-reduce of ranks that reduce for each other, of which `odd` calls something else. */
+static void in_groups(int bytes, int odd)
+{
+    char name[80];
+    for (int other = 0; other < 4; other++) {
+        int code, n = rank != odd || other == 3 ? bytes : bytes / 2;
+        MPI_Comm comm = begin_case();
+        if (rank == odd && other == 1)
+            code = MPI_Alltoall(send_buffer, n, MPI_BYTE, recv_buffer, n, MPI_BYTE, comm);
+        else if (rank == odd && other == 2)
+            code = MPI_Bcast(recv_buffer, n, MPI_BYTE, odd, comm);
+        else if (rank == odd && other == 3)
+            code = MPI_Reduce(send_buffer, recv_buffer, n, MPI_BYTE, MPI_BXOR, 0, comm);
+        else
+            code = MPI_Allreduce(send_buffer, recv_buffer, n, MPI_BYTE, MPI_BXOR, comm);
+        int all = rank == odd && other == 1;
+        snprintf(name, sizeof name, "all-reduce of %d bytes, rank %d has call %d", bytes, odd, other);
+        finish_case(name, &comm, code, (size_t)n * (all ? size : 1), 1);
+    }
+}
+
 /* An all-gather of one word, beside a long call before which ranks may tell each other one. */
 static void one_word(void)
 {
@@ -294,6 +316,12 @@ int main(int argc, char **argv)
         broadcast_counts(1000, 5000);
         stream(40);
         stream(3000);
+    } else if (argc > 1 && strcmp(argv[1], "groups") == 0) {
+        lost_max = LOST;
+        for (int odd = 0; odd < size; odd++) {
+            in_groups(40, odd);
+            in_groups(20000, odd);
+        }
     } else if (size > 1) {
         int apart = argc > 1 && strcmp(argv[1], "apart") == 0;
         lost_max = apart ? LOST : 0;

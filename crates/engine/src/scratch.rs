@@ -207,7 +207,7 @@ impl Scratch {
         // The flags of a barrier of more ranks stay in the cache, slots are used in turn.
         let pays = collective != Collective::Barrier || self.ranks <= 2;
         let annex_bytes = annex_bytes(self.ranks, self.rotating as usize);
-        let form = || form(collective, self.ranks, annex_bytes);
+        let form = || form(collective, (self.ranks, !self.has_cores), annex_bytes);
         (on_one_node && pays).then(form).flatten()
     }
 

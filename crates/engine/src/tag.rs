@@ -4,7 +4,7 @@
 
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::Collective;
-use ferrorail_shm::NodeFlags;
+use ferrorail_shm::{GroupValues, NodeFlags};
 
 /// Bits of the signature; 44 are left for the number beside 8 for phases or chunks.
 const SIGNATURE_BITS: u32 = 12;
@@ -26,6 +26,26 @@ pub(crate) fn tag(op: u64, collective: Collective, root: Rank, bytes: usize) -> 
 #[inline]
 pub(crate) fn with_annex(tag: u64, takes: bool) -> u64 {
     tag & !1 | u64::from(takes)
+}
+
+/// Two bits of the signature that say how far an all-reduce in groups has come.
+const STAGES: u64 = 0b110;
+
+/// What the flags of an all-reduce in groups with this `tag` hold.
+#[inline]
+pub(crate) fn group_values(tag: u64) -> GroupValues {
+    let published = without_stage(tag);
+    GroupValues {
+        published,
+        claimed: published | 0b010,
+        reduced: published | 0b100,
+    }
+}
+
+/// `tag`, or what one of its [`group_values`] has been made of.
+#[inline]
+pub(crate) fn without_stage(tag: u64) -> u64 {
+    tag & !STAGES
 }
 
 /// The number of the operation of `tag`.

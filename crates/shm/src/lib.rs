@@ -51,7 +51,7 @@ pub use layout::{
     SMALL_SCRATCH,
 };
 pub use ring::{Found, Ring, RingShape, Tag};
-pub use slot::EagerSlot;
+pub use slot::{EagerGroup, EagerSlot, GroupValues};
 pub use wait::Doorbell;
 
 #[cfg(not(loom))]

@@ -5,7 +5,8 @@ use crate::layout::LINE;
 use crate::segment::found::Found;
 use crate::segment::{Segment, SegmentHandle, ShmError, round_to_pages};
 use crate::{
-    Arrival, Cores, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeGeometry, NodeLayout, Status,
+    Arrival, Cores, Doorbell, EAGER_MESSAGE, EagerGroup, EagerSlot, GroupValues, NodeFlags,
+    NodeGeometry, NodeLayout, Status,
 };
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
@@ -188,6 +189,21 @@ impl NodeSegment {
     #[inline(always)]
     pub fn eager_slot(&self, r: NodeRank, index: u32) -> &EagerSlot {
         &self.eager_slots(r)[index as usize]
+    }
+
+    /// Slot number `index` of each of `members` consecutive ranks from `first` on.
+    #[inline]
+    pub fn eager_group(
+        &self,
+        (first, members): (NodeRank, u32),
+        index: u32,
+        values: GroupValues,
+    ) -> EagerGroup<'_> {
+        // SAFETY: found there.
+        let all = unsafe { self.eager_slots.of(&self.segment) };
+        let of_rank = self.geometry().eager_slots as usize;
+        let slots = &all[first.index() * of_rank + index as usize..];
+        EagerGroup::new(slots, of_rank, members as usize, values)
     }
 
     /// The arrival flag of `slot` at `r` for chunk `chunk` of its message.

@@ -7,7 +7,10 @@
 //! Protocol: operations use a rank's slots in turn, and a slot is written again only after all ranks
 //! finished reading what it held.
 
+mod group;
 mod words;
+
+pub use group::{EagerGroup, GroupValues};
 
 use crate::prefetch;
 use ferrorail_base::sync::{AtomicU64, Ordering};

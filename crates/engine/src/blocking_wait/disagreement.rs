@@ -2,7 +2,7 @@
 
 use super::status::{Awaited, show, shown_operation, status_of};
 use crate::EngineError;
-use crate::tag::{contradicts, differed, has_come, number};
+use crate::tag::{contradicts, differed, has_come, number, without_stage};
 use crate::team::map::Map;
 use ferrorail_base::NodeRank;
 use ferrorail_base::sync::Ordering;
@@ -25,13 +25,40 @@ pub(crate) struct Expected {
 pub(crate) enum Messages {
     /// None.
     None,
-    /// One in the eager slot of this rank with this index, which then holds this value; whatever the others are in makes
-    /// no difference.
-    EagerSlot(NodeRank, u32, u64),
+    /// One in an eager slot; whatever ranks are in that it does not depend on makes no difference.
+    EagerSlot(EagerMessage),
     /// All of a channel have the operation's.
     Channel(u32),
     /// That in a slot of a channel has this one, and is from this rank, if it is of the node.
     Slot(u32, Slot, u64, Option<NodeRank>),
+}
+
+/// What is awaited in an eager slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EagerMessage {
+    /// Whose slot it is.
+    pub of: NodeRank,
+    /// How many ranks it depends on: that one, and in a group those that follow.
+    pub ranks: u32,
+    /// Index of the slot.
+    pub slot: u32,
+    /// What its flag holds then.
+    pub value: u64,
+}
+
+impl EagerMessage {
+    /// Whether `seen`, in the same slot of a rank that it depends on, is of the same operation with other arguments.
+    pub fn is_contradicted_by(&self, seen: u64) -> bool {
+        match self.ranks {
+            1 => contradicts(seen, self.value),
+            _ => contradicts(without_stage(seen), without_stage(self.value)),
+        }
+    }
+
+    /// The ranks that it depends on.
+    pub fn ranks(&self) -> Range<u32> {
+        self.of.0..self.of.0 + self.ranks
+    }
 }
 
 /// Looks for a rank of this node that takes no part in what is `awaited`, or in nothing more.
@@ -53,25 +80,32 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
     let mismatch = |local: NodeRank| EngineError::Mismatch {
         rank: Some(map.topology.ranks_of(map.node)[local.index()]),
     };
-    let (asked, in_slots) = match expected.messages {
-        Messages::EagerSlot(of, _, value) => (of.0..of.0 + 1, value),
-        _ => (0..geometry.local_ranks, tag),
+    let asked = match &expected.messages {
+        Messages::EagerSlot(message) => message.ranks(),
+        _ => 0..geometry.local_ranks,
+    };
+    let slot_differs = |seen| match &expected.messages {
+        Messages::EagerSlot(message) => message.is_contradicted_by(seen),
+        _ => contradicts(seen, tag),
     };
     for local in asked.map(NodeRank) {
         let mut eager =
             (0..geometry.eager_slots).map(|slot| segment.eager_slot(local, slot).value());
         let mut shown = [flags.value(local) >> 8, flags.status(local).shown].into_iter();
-        let differs = shown.any(|seen| contradicts(seen, tag))
-            || eager.any(|seen| contradicts(seen, in_slots));
+        let differs = shown.any(|seen| contradicts(seen, tag)) || eager.any(slot_differs);
         if differs || differed(&flags, local, tag) {
             return Some(mismatch(local));
         }
     }
     let (channel, slots, of_message) = match expected.messages {
         Messages::None => return None,
-        Messages::EagerSlot(of, slot, value) => {
-            let is_there = || segment.eager_slot(of, slot).value() == value;
-            return (has_passed(map, of, tag) && !is_there()).then(|| mismatch(of));
+        Messages::EagerSlot(message) => {
+            let is_there = || segment.eager_slot(message.of, message.slot).value() == message.value;
+            let passed = message
+                .ranks()
+                .map(NodeRank)
+                .find(|&rank| has_passed(map, rank, tag));
+            return passed.filter(|_| !is_there()).map(mismatch);
         }
         Messages::Channel(channel) => (channel, 0..geometry.slots_of(channel), tag),
         Messages::Slot(channel, slot, of_message, from) => {

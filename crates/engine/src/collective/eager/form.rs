@@ -77,6 +77,8 @@ pub(crate) struct Form {
     longest: usize,
     /// Blocks that a rank publishes.
     blocks: usize,
+    /// Groups of ranks in which the last to come reduces what all have in their annexes; 0 where each rank reduces all itself.
+    pub(super) groups: u32,
     /// Whether it is a vector form of two ranks, which both know how long their only block for each other is.
     pub(in crate::collective) of_pair: bool,
 }
@@ -98,9 +100,29 @@ const REDUCED_BYTES_MAX: usize = 16 << 10;
 /// How much that is.
 const REDUCED_BLOCK: usize = 568;
 
-/// The eager form of `collective` in a team of `size` ranks whose annexes have up to `annex_bytes` bytes. None where a slot
-/// has no room for a word of each block with its length: of hundreds of ranks.
-pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Option<Form> {
+/// Ranks that share cores are in groups from here on.
+const GROUPED_RANKS_MIN: u32 = 4;
+
+/// Longest vector that groups reduce.
+const GROUPED_MAX: usize = 64 << 10;
+
+/// Groups in which `size` ranks reduce vectors for all: as many as each has ranks, so that a rank reads the fewest lines that
+/// another one has written. Not as many as there are cores: results of floating-point sums would depend on that.
+fn groups(collective: Collective, size: u32, shares_cores: bool) -> u32 {
+    match collective == Collective::Allreduce && shares_cores && size >= GROUPED_RANKS_MIN {
+        true => size.isqrt(),
+        false => 0,
+    }
+}
+
+/// The eager form of `collective` in a team of `size` ranks whose annexes have up to `annex_bytes` bytes, and which share
+/// cores or not. None where a slot has no room for a word of each block with its length: of hundreds of ranks.
+pub(crate) fn form(
+    collective: Collective,
+    (size, shares_cores): (u32, bool),
+    annex_bytes: usize,
+) -> Option<Form> {
+    let groups = groups(collective, size, shares_cores);
     let blocks = match Shape::of(collective).block_per_reader {
         true => size.saturating_sub(1).max(1) as usize,
         false => 1,
@@ -110,7 +132,8 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
         Collective::Allreduce => {
             (REDUCED_BYTES_MAX / size as usize).clamp(REDUCED_BLOCK, REDUCED_MAX)
         }
-        Collective::Reduce | Collective::Scan | Collective::Exscan => REDUCED_MAX,
+        Collective::Reduce => REDUCED_MAX,
+        Collective::Scan | Collective::Exscan => REDUCED_MAX,
         Collective::ReduceScatter | Collective::ReduceScatterBlock => REDUCED_MAX,
         _ => usize::MAX,
     };
@@ -133,6 +156,10 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
         true => INLINED_MAX,
         false => BYTES_MAX,
     };
+    let longest = match groups {
+        0 => most,
+        _ => GROUPED_MAX,
+    };
     let room = (inline_max / blocks) & !(EagerSlot::PART_ALIGNMENT - 1);
     let has_lengths = by_length && blocks > 1;
     let inlined = match has_lengths {
@@ -142,8 +169,9 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
     Some(Form {
         has_lengths,
         inlined,
-        longest: of_annex.min(most).max(inlined),
+        longest: of_annex.min(longest).max(inlined),
         blocks,
+        groups,
         of_pair: by_length && size == 2,
     })
 }
@@ -188,6 +216,13 @@ impl Form {
     #[inline]
     pub fn longest(self) -> usize {
         self.longest
+    }
+
+    /// Whether vectors of `bytes` bytes are reduced in groups. Not short ones: each rank takes as long to look for a result of
+    /// each group as to read them all.
+    #[inline(always)]
+    pub(super) fn is_grouped(self, bytes: usize) -> bool {
+        bytes > self.inlined && self.groups > 0
     }
 
     /// The same, of blocks of up to `bytes` bytes.
@@ -251,7 +286,7 @@ mod tests {
             Exscan,
         ] {
             for size in 2..64 {
-                let form = form(collective, size, 64 << 10).expect("there is room");
+                let form = form(collective, (size, false), 64 << 10).expect("there is room");
                 assert!(
                     (1..=REDUCED_MAX).contains(&form.longest()),
                     "{collective:?}"
@@ -261,8 +296,36 @@ mod tests {
     }
 
     #[test]
+    fn ranks_that_share_cores_reduce_what_lies_in_annexes_in_groups() {
+        let of =
+            |size, annex_bytes| form(Collective::Allreduce, (size, true), annex_bytes).unwrap();
+        for (size, annex_bytes, groups, longest) in [
+            (2, 64 << 10, 0, 8 << 10),
+            (3, 64 << 10, 0, 5461),
+            (4, 64 << 10, 2, 64 << 10),
+            (8, 64 << 10, 2, 64 << 10),
+            (9, 64 << 10, 3, 64 << 10),
+            (33, 16 << 10, 5, 16 << 10),
+            (100, 0, 10, REDUCED_BLOCK),
+        ] {
+            let form = of(size, annex_bytes);
+            assert_eq!((form.groups, form.longest()), (groups, longest), "{size}");
+            let (inlined, annexed) = (
+                form.is_grouped(form.inlined),
+                form.is_grouped(form.longest()),
+            );
+            assert_eq!(
+                (inlined, annexed),
+                (false, groups > 0 && annex_bytes > 0),
+                "{size}"
+            );
+        }
+    }
+
+    #[test]
     fn more_than_two_ranks_exchange_through_annexes() {
-        let longest = |collective, size| form(collective, size, 64 << 10).unwrap().longest();
+        let longest =
+            |collective, size| form(collective, (size, true), 64 << 10).unwrap().longest();
         assert_eq!(longest(Collective::Alltoall, 2), BYTES_MAX & !7);
         assert_eq!(longest(Collective::Alltoall, 5), 16 << 10);
         assert_eq!(longest(Collective::Alltoallv, 5), 8 << 10);
@@ -272,7 +335,7 @@ mod tests {
 
     #[test]
     fn two_ranks_take_of_annexes_what_a_block_needs() {
-        let of = |collective, size| form(collective, size, 64 << 10).unwrap();
+        let of = |collective, size| form(collective, (size, true), 64 << 10).unwrap();
         for collective in [Collective::Gatherv, Collective::Scatterv] {
             let (pair, more) = (of(collective, 2), of(collective, 5));
             assert_eq!(
@@ -307,7 +370,7 @@ mod tests {
             let annex_bytes = if size <= 64 { 16 << 10 } else { 0 };
             for &collective in Collective::ALL {
                 let by_length = crate::choice::by_length(collective);
-                let Some(form) = form(collective, size, annex_bytes) else {
+                let Some(form) = form(collective, (size, false), annex_bytes) else {
                     assert!(by_length && size > 128, "{collective:?} of {size}");
                     continue;
                 };

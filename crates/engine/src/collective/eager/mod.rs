@@ -6,14 +6,17 @@
 //! is the way of the blocks that are short enough, and each is published with its length.
 
 pub(crate) mod form;
+mod groups;
+mod place;
 mod reduction;
 mod wait;
 
 use super::Call;
 use crate::EngineError;
+use crate::blocking_wait::disagreement::EagerMessage;
 use crate::run::BlockList;
-use crate::sequence::{EagerRequest, EagerSlots};
-use crate::tag::{tag, with_annex, with_length};
+use crate::sequence::EagerSlots;
+use crate::tag::with_length;
 use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
@@ -21,6 +24,8 @@ use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, place};
 use ferrorail_shm::{EagerSlot, NodeSegment, ScratchKind, copy_out_of_shared};
 use form::{Entry, Form, Ranks, Shape, Spacing, passes_on};
+use place::Place;
+pub(super) use place::{requested, take_place};
 use wait::{Awaited, wait};
 
 /// More than the length of any block in an annex has.
@@ -77,6 +82,13 @@ pub(super) unsafe fn exchange<S: BlockList, R: BlockList, const BY_LENGTH: bool>
     let includes = |ranks| ranks == Ranks::All || map.rank == call.root;
     // SAFETY: the caller's contract.
     unsafe {
+        if let Some(reducer) = call.reducer
+            && call.collective == Collective::Allreduce
+            && form.is_grouped(call.bytes)
+        {
+            exchange.reduce_in_groups(reducer)?;
+            return Ok(None);
+        }
         if includes(shape.publishers) && !passes_on(call.collective) {
             exchange.publish();
         }
@@ -87,53 +99,6 @@ pub(super) unsafe fn exchange<S: BlockList, R: BlockList, const BY_LENGTH: bool>
         }
     }
     Ok(exchange.differs)
-}
-
-/// What an operation has.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    /// Its tag.
-    op: u64,
-    /// The slot that carries it.
-    slot: u32,
-    /// Where its annex begins in a rank's rotating scratch; 0 if it has none.
-    annex: usize,
-}
-
-/// What the next operation takes, a `call` that goes by `form`.
-#[inline(always)]
-pub(super) fn requested<S: BlockList, R: BlockList, const BY_LENGTH: bool>(
-    map: &Map,
-    state: &State,
-    call: &Call<'_, S, R>,
-    form: Form,
-) -> EagerRequest {
-    let bytes = match BY_LENGTH && form.of_pair {
-        true => call.pair_bytes(map.rank),
-        false => call.bytes,
-    };
-    let slots = EagerSlots::of(call.collective);
-    (state.sequence).eager(slots, form.annexed::<BY_LENGTH>(bytes))
-}
-
-/// The next operation, a `call` that takes what is requested. All ranks take it, also those that have nothing to say and
-/// nothing to hear.
-#[inline(always)]
-pub(super) fn take_place<S, R>(
-    state: &mut State,
-    call: &Call<'_, S, R>,
-    request: EagerRequest,
-) -> Place {
-    let (op, slot, annex) = state.sequence.next_eager(request);
-    let tag = tag(op, call.collective, call.root, call.bytes);
-    Place {
-        op: with_annex(
-            tag,
-            annex.is_some() || crate::choice::by_length(call.collective),
-        ),
-        slot,
-        annex: annex.unwrap_or(0),
-    }
 }
 
 struct Exchange<'a, S, R, const BY_LENGTH: bool> {
@@ -349,16 +314,25 @@ impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, B
             .segment()
             .eager_slot(NodeRank(rank), self.place.slot);
         if slot.value() != value {
-            let awaited = Awaited {
-                collective: self.call.collective,
-                by_length: BY_LENGTH,
-                place: self.place,
-                of: Rank(rank),
-                value,
-            };
-            wait(self.map, slot, awaited)?;
+            wait(self.map, slot, self.awaited(NodeRank(rank), 1, value))?;
         }
         Ok(slot)
+    }
+
+    /// What this rank waits for that awaits `value` in the slot of rank `of`, where it depends on so many `ranks`.
+    #[inline(always)]
+    fn awaited(&self, of: NodeRank, ranks: u32, value: u64) -> Awaited {
+        Awaited {
+            collective: self.call.collective,
+            by_length: BY_LENGTH,
+            op: self.place.op,
+            message: EagerMessage {
+                of,
+                ranks,
+                slot: self.place.slot,
+                value,
+            },
+        }
     }
 
     /// Waits for what `rank` has published, and finds block `index` of it in the annex.

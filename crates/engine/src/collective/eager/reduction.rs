@@ -8,20 +8,55 @@ use crate::run::BlockList;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_coll::Collective;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 /// Room for a vector. Operations that a program defined expect it to be aligned.
 #[repr(C, align(64))]
-struct Room<const BYTES: usize>(MaybeUninit<[u8; BYTES]>);
+pub(super) struct Room<const BYTES: usize>(MaybeUninit<[u8; BYTES]>);
 
 impl<const BYTES: usize> Room<BYTES> {
-    const EMPTY: Self = Self(MaybeUninit::uninit());
+    pub const EMPTY: Self = Self(MaybeUninit::uninit());
 
     /// Its first `bytes` bytes.
     #[inline(always)]
-    fn range(&mut self, bytes: usize) -> MemoryRange {
+    pub fn range(&mut self, bytes: usize) -> MemoryRange {
         assert!(bytes <= BYTES, "room for a vector");
         MemoryRange::new(self.0.as_mut_ptr().cast::<u8>(), bytes)
     }
+}
+
+/// Reduces what `operands` are into `dest`, in their order. What operand `index` is `operand` says, which may put it into the
+/// room that it is given: one is for the results in between as well, the other for operands behind the first.
+///
+/// # Safety
+/// Operands are readable until the next but one is asked for, `dest` and the rooms writable; `dest` is the first operand or
+/// room, or apart from all that is read before the last.
+#[inline(always)]
+pub(super) unsafe fn reduce_in_order(
+    operands: Range<u32>,
+    dest: MemoryRange,
+    [result, theirs]: [MemoryRange; 2],
+    reducer: &Reducer<'_>,
+    mut operand: impl FnMut(u32, MemoryRange) -> Result<MemoryRange, EngineError>,
+) -> Result<(), EngineError> {
+    let last = operands.end - 1;
+    // SAFETY: the caller's contract.
+    unsafe {
+        let mut left = operand(operands.start, result)?;
+        for index in operands.start + 1..=last {
+            let right = operand(index, theirs)?;
+            let into = match index == last && reducer.is_kernel() {
+                true => dest,
+                false => result,
+            };
+            reducer.run(left.as_ptr(), right.as_ptr(), into)?;
+            left = into;
+        }
+        if left.address != dest.address {
+            left.copy_to(dest);
+        }
+    }
+    Ok(())
 }
 
 impl<S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'_, S, R, BY_LENGTH> {
@@ -78,26 +113,15 @@ impl<S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'_, S, R, BY_LE
     ) -> Result<(), EngineError> {
         let dest = self.call.recv.block(0);
         let (mut result, mut theirs) = (Room::<BYTES>::EMPTY, Room::<BYTES>::EMPTY);
-        let (result, theirs) = (result.range(dest.bytes), theirs.range(dest.bytes));
-        let last = self.map.topology.size() - 1;
-        // SAFETY: both are private and have room for a block; the caller vouches for `recv`, which is apart from this
-        // rank's contribution or where that is.
+        let rooms = [result.range(dest.bytes), theirs.range(dest.bytes)];
+        let ranks = 0..self.map.topology.size();
+        // SAFETY: the rooms are private; the caller vouches for `recv`, which is apart from this rank's contribution or where
+        // that is.
         unsafe {
-            let mut left = self.operand(0, result, reducer)?;
-            for rank in 1..=last {
-                let right = self.operand(rank, theirs, reducer)?;
-                let into = match rank == last && reducer.is_kernel() {
-                    true => dest,
-                    false => result,
-                };
-                reducer.run(left.as_ptr(), right.as_ptr(), into)?;
-                left = into;
-            }
-            if left.address != dest.address {
-                left.copy_to(dest);
-            }
+            reduce_in_order(ranks, dest, rooms, reducer, |rank, room| {
+                self.operand(rank, room, reducer)
+            })
         }
-        Ok(())
     }
 
     /// The vector of `rank`: where it is, if it is this rank's or in an annex, else in `room`. Operations of the program
