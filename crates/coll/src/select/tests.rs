@@ -1,5 +1,7 @@
 //! What tables accept, refuse and choose.
 
+mod one_node;
+
 use super::*;
 
 use crate::named::variant;
@@ -259,47 +261,6 @@ fn operations_that_do_not_commute_get_an_algorithm_in_rank_order() {
             .algorithm
             .commutative_only(&interleaved, None)
     );
-}
-
-#[test]
-fn ranks_that_share_cores_have_rules_of_their_own() {
-    let of = |ranks_per_core, ranks, bytes, attach_percent| {
-        chosen(Query {
-            collective: Collective::Scatter,
-            bytes,
-            ranks,
-            nodes: 1,
-            node_size_max: ranks,
-            ranks_per_core,
-            attach_percent,
-            ..QUERY
-        })
-    };
-    let attach = ("direct", Protocol::Rendezvous);
-    let segment = ("smp_direct", Protocol::Eager);
-    assert_eq!(of(2, 4, 256 << 10, NOT_MEASURED), attach);
-    assert_eq!(of(2, 4, 256 << 10, 150), segment);
-    let eight = [NOT_MEASURED, 150].map(|percent| of(2, 8, 64 << 10, percent));
-    assert_eq!(eight, [attach, segment]);
-    assert_eq!(of(1, 8, 64 << 10, NOT_MEASURED), segment);
-}
-
-#[test]
-fn two_ranks_take_what_they_have_measured() {
-    let of = |bytes, attach_percent| {
-        let choice = Table::shipped().choose(&Query {
-            bytes,
-            ranks: 2,
-            nodes: 1,
-            node_size_max: 2,
-            attach_percent,
-            ..QUERY
-        });
-        choice.protocol
-    };
-    assert_eq!(of(1 << 20, 80), Protocol::Rendezvous);
-    assert_eq!(of(1 << 20, NOT_MEASURED), Protocol::Eager);
-    assert_eq!(of(16 << 10, 80), Protocol::Eager);
 }
 
 #[test]

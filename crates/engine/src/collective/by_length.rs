@@ -22,7 +22,6 @@ use crate::tag::tag;
 use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::Rank;
-use ferrorail_coll::select::NOT_MEASURED;
 use ferrorail_coll::{Collective, Protocol};
 use ferrorail_shm::layout::LINE;
 
@@ -216,13 +215,13 @@ fn find_lengths(map: &Map, state: &State, plan: &mut Plan, collective: Collectiv
     })
 }
 
-/// Longest block of a node's ranks that does not go straight into user memory: as rules have it for blocks of one length,
-/// where ranks have measured. No shorter than long ones: a rank that has no long blocks does not look for times.
+/// Longest block of a node's ranks that does not go straight into user memory: as rules have it for blocks of one length. No
+/// shorter than long ones: a rank that has no long blocks does not look for times.
 fn in_segment(map: &Map, collective: Collective, found: Found) -> usize {
-    let selector = selector(map, found);
-    if map.topology.node_count() != 1 || selector.attach_percent == NOT_MEASURED {
+    if map.topology.node_count() != 1 {
         return usize::MAX;
     }
+    let selector = selector(map, found);
     let goes_straight = |class: &u32| {
         let query = selector.query(regular(collective), 1 << class);
         selector.chooser.table.choose(&query).protocol == Protocol::Rendezvous
