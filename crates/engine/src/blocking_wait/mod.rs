@@ -104,16 +104,18 @@ impl<'a> BlockingWait<'a> {
         self.waiter.spin(arrived)
     }
 
-    /// As [`BlockingWait::spin`], where ranks share cores and those of this core are all blocked.
+    /// As [`BlockingWait::spin`], where ranks share cores and those of this core are all blocked: longer, if each
+    /// `publishes_first` what it has for all others in what is waited for.
     #[inline]
     pub fn spin_idle(
         &self,
+        publishes_first: bool,
         is_blocked: impl Fn(NodeRank) -> bool,
         arrived: impl Fn() -> bool,
     ) -> bool {
         let map = self.map;
         let is_idle = || map.segment().cores().is_idle(map.node_rank, is_blocked);
-        self.waiter.spin_idle(is_idle, arrived)
+        self.waiter.spin_idle(publishes_first, is_idle, arrived)
     }
 
     /// One idle step after a failed poll; true now and then when it has taken long.

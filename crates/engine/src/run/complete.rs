@@ -84,7 +84,7 @@ impl Run<'_> {
             Some(&Step::NodeAwaitAll { phase }) => {
                 let (flags, wanted) = (segment.flags(), self.flag_value(phase));
                 let has_reached = |rank| tag::has_reached(&flags, rank, wanted);
-                blocking_wait.spin_idle(has_reached, || self.missing(phase).is_none())
+                blocking_wait.spin_idle(false, has_reached, || self.missing(phase).is_none())
             }
             Some(&Step::Await {
                 from, slot, blocks, ..
@@ -95,7 +95,7 @@ impl Run<'_> {
                     let chunks = self.arrived(slot, 0, tag);
                     chunks.is_some_and(|chunks| chunks != OFFERED)
                 };
-                blocking_wait.spin_idle(|rank| self.has_sent(rank), is_there)
+                blocking_wait.spin_idle(false, |rank| self.has_sent(rank), is_there)
             }
             _ => false,
         }

@@ -13,6 +13,9 @@ const SPINS_PER_LOOK: u32 = 1024;
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 /// Yields before the first look at the clock: where ranks share cores most waits end at the first.
 const UNTIMED_YIELDS: u32 = 8;
+/// How many times the polls of [`WaitPolicy::spin_idle`] ranks of another core take to come one by one: 10 to 20 us then. Later
+/// steps are shorter, as the host's progress and other programs are not to wait for them.
+const COMING_ONE_BY_ONE: u32 = 12;
 /// A nap is at least so long.
 const NAP_MIN: Duration = Duration::from_micros(20);
 /// Steps between looks at the clock in a fiber, which is left at each.
@@ -97,10 +100,19 @@ impl Waiter {
         poll(spins, arrived)
     }
 
-    /// Before a step: polls for a while if `is_idle` says that the core is of no use to others, where ranks share cores.
+    /// Before a step: polls for a while if `is_idle` says that the core is of no use to others, where ranks share cores. At
+    /// first for as long as others take to come one after the other, if the caller waits for what each `publishes_first`.
     #[inline]
-    pub fn spin_idle(&self, is_idle: impl FnOnce() -> bool, arrived: impl Fn() -> bool) -> bool {
-        let spins = self.policy.spin_idle;
+    pub fn spin_idle(
+        &self,
+        publishes_first: bool,
+        is_idle: impl FnOnce() -> bool,
+        arrived: impl Fn() -> bool,
+    ) -> bool {
+        let spins = match publishes_first && self.steps < UNTIMED_YIELDS {
+            true => self.policy.spin_idle * COMING_ONE_BY_ONE,
+            false => self.policy.spin_idle,
+        };
         let waits = !self.policy.suspends || fiber::is_awaited();
         spins != 0 && waits && is_idle() && poll(spins, arrived)
     }

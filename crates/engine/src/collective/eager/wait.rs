@@ -57,7 +57,7 @@ pub(super) fn wait_until(
         is_exchange(awaited.collective) && number(slot.value()) >= number(message.value)
     };
     while !has_come() {
-        if blocking_wait.spin_idle(has_published, &has_come) {
+        if blocking_wait.spin_idle(true, has_published, &has_come) {
             break;
         }
         match blocking_wait.idle(Blocked::Node, || waiting_for(&message)) {
