@@ -254,11 +254,11 @@ static void mixed(MPI_Comm *comms, int comm_count, uint64_t seed, int calls)
     const operation_t ops[] = {OP(MPI_SUM), OP(MPI_MAX), OP(MPI_BXOR)};
     element_t types[] = {ELEMENT(MPI_INT, INTEGER), ELEMENT(MPI_UNSIGNED_LONG, NATURAL),
                          ELEMENT(MPI_SHORT, INTEGER)};
-    const long counts[] = {1, 1, 1, 2, 5, 7, 40, 300, 3000};
+    const long counts[] = {1, 1, 1, 2, 5, 7, 40, 300, 3000, 20000};
     for (int i = 0; i < calls; i++) {
         MPI_Comm comm = comms[draw(&seed) % (unsigned)comm_count];
         int kind = (int)(draw(&seed) % KINDS), size;
-        long count = counts[draw(&seed) % 9];
+        long count = counts[draw(&seed) % 10];
         unsigned choice = draw(&seed), root = draw(&seed);
         MPI_Comm_size(comm, &size);
         rounds = 1000000 + i;

@@ -132,8 +132,7 @@ pub(crate) fn form(
         Collective::Allreduce => {
             (REDUCED_BYTES_MAX / size as usize).clamp(REDUCED_BLOCK, REDUCED_MAX)
         }
-        Collective::Reduce => REDUCED_MAX,
-        Collective::Scan | Collective::Exscan => REDUCED_MAX,
+        Collective::Reduce | Collective::Scan | Collective::Exscan => REDUCED_MAX,
         Collective::ReduceScatter | Collective::ReduceScatterBlock => REDUCED_MAX,
         _ => usize::MAX,
     };
