@@ -6,6 +6,7 @@
 //! to itself; otherwise its messages are striped like all others. Leader i of a node exchanges
 //! messages only with the leaders i of other nodes.
 
+use crate::EvenParts;
 use crate::builder::ScheduleBuilder;
 use ferrorail_base::{NodeRank, Rank};
 use std::ops::Range;
@@ -49,8 +50,11 @@ impl Leaders {
 
     /// Which of `count` things are leader `index`'s: as many for each as can be.
     pub(crate) fn share(&self, index: u32, count: u32) -> Range<u32> {
-        let cut = |index| (u64::from(count) * u64::from(index) / u64::from(self.count)) as u32;
-        cut(index)..cut(index + 1)
+        let parts = EvenParts {
+            items: count,
+            parts: self.count,
+        };
+        parts.range(index)
     }
 
     /// Most of `count` things that one leader has.

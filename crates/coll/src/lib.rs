@@ -9,6 +9,7 @@
 //! * `pattern`: who talks to whom when, as pure arithmetic on indices;
 //! * `group`: ranks, or nodes led by their leaders, as members that own runs of blocks;
 //! * `tree`: messages along a tree of members; `node_tree`: the ranks of a node below its leader;
+//! * [`EvenParts`]: consecutive things in parts, as many in each as can be;
 //! * [`leaders`]: several leaders of a node, each with its own ports;
 //! * `collective`, `algorithm`: what the tables of algorithms are made of;
 //! * `allgather`, `bcast` and so on: a folder per collective, a file per algorithm, with the forms of it that use nodes'
@@ -33,6 +34,7 @@ mod bcast;
 mod builder;
 mod collective;
 pub mod cost;
+mod even_parts;
 mod gather;
 mod group;
 pub mod leaders;
@@ -58,6 +60,7 @@ mod work;
 
 pub use algorithm::{Algorithm, Cut, RankOrder, Request};
 pub use collective::{Collective, UnknownCollective, find_collective};
+pub use even_parts::EvenParts;
 pub use pattern::direct::place;
 pub use registry::{UnknownAlgorithm, algorithms, find};
 pub use schedule::{Buffer, Protocol, Schedule, Slot, Span, Step};

@@ -7,6 +7,7 @@
 //! result after; that suits reductions, where [`corrected`](super::corrected) serves all-gather.
 
 use super::floor_log;
+use crate::EvenParts;
 use std::ops::Range;
 
 /// What a member is.
@@ -79,8 +80,15 @@ impl Pattern {
         self.extras_max() + self.steps * (self.radix - 1)
     }
 
+    fn teams(&self) -> EvenParts {
+        EvenParts {
+            items: self.size,
+            parts: self.cores,
+        }
+    }
+
     fn first(&self, core: u32) -> u32 {
-        (u64::from(core) * u64::from(self.size) / u64::from(self.cores)) as u32
+        self.teams().range(core).start
     }
 
     /// The member that is `core`.
@@ -90,13 +98,12 @@ impl Pattern {
 
     /// Members of `core`'s team, itself first.
     pub fn team(&self, core: u32) -> Range<u32> {
-        self.first(core)..self.first(core + 1)
+        self.teams().range(core)
     }
 
     /// What `member` is.
     pub fn role(&self, member: u32) -> Role {
-        let core =
-            (((u64::from(member) + 1) * u64::from(self.cores) - 1) / u64::from(self.size)) as u32;
+        let core = self.teams().part_of(member);
         match member - self.first(core) {
             0 => Role::Core(core),
             index => Role::Extra {

@@ -10,6 +10,8 @@ pub mod dissemination;
 pub mod exchange;
 pub mod rooted;
 
+use crate::EvenParts;
+
 /// One message of a round; the same for all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -56,9 +58,14 @@ pub fn floor_log(value: u32, base: u32) -> (u32, u32) {
 
 /// Divides `count` items evenly among ports: (port, first item, number of items), none of them empty.
 pub fn shares(count: u32, ports: u8) -> impl Iterator<Item = (u8, u32, u32)> {
-    let parts = count.min(u32::from(ports));
-    let cut = move |part: u32| (u64::from(part) * u64::from(count) / u64::from(parts)) as u32;
-    (0..parts).map(move |part| (part as u8, cut(part), cut(part + 1) - cut(part)))
+    let parts = EvenParts {
+        items: count,
+        parts: count.min(u32::from(ports)),
+    };
+    (0..parts.parts).map(move |part| {
+        let range = parts.range(part);
+        (part as u8, range.start, range.end - range.start)
+    })
 }
 
 /// `(member + distance) mod size`, for `distance <= size`.

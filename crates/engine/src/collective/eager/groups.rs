@@ -10,42 +10,10 @@ use crate::run::BlockList;
 use crate::tag::group_values;
 use ferrorail_base::NodeRank;
 use ferrorail_base::memory::MemoryRange;
+use ferrorail_coll::EvenParts;
 use ferrorail_shm::layout::LINE;
 use ferrorail_shm::{EagerGroup, ScratchKind, copy_out_of_shared};
 use std::ops::Range;
-
-/// Consecutive ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Members {
-    first: u32,
-    count: u32,
-}
-
-/// Ranks in groups that are as even as can be.
-#[derive(Clone, Copy, Debug)]
-struct Groups {
-    count: u32,
-    ranks: u32,
-}
-
-impl Groups {
-    fn first(self, group: u32) -> u32 {
-        (group * self.ranks).div_ceil(self.count)
-    }
-
-    /// Of which group `rank` is.
-    fn of(self, rank: u32) -> u32 {
-        rank * self.count / self.ranks
-    }
-
-    fn members(self, group: u32) -> Members {
-        let first = self.first(group);
-        Members {
-            first,
-            count: self.first(group + 1) - first,
-        }
-    }
-}
 
 impl<S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'_, S, R, BY_LENGTH> {
     /// An all-reduce of vectors that have room in annexes. Out of line: where each rank has a core it is not called.
@@ -59,33 +27,33 @@ impl<S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'_, S, R, BY_LE
     ) -> Result<(), EngineError> {
         self.place.op = group_values(self.place.op).published;
         let rank = self.map.rank.0;
-        let groups = Groups {
-            count: self.form.groups,
-            ranks: self.map.topology.size(),
+        let groups = EvenParts {
+            items: self.map.topology.size(),
+            parts: self.form.groups,
         };
-        let own = groups.of(rank);
-        let members = groups.members(own);
-        let is_last = (self.group(members)).is_last((rank - members.first) as usize);
+        let own = groups.part_of(rank);
+        let members = groups.range(own);
+        let is_last = (self.group(&members)).is_last((rank - members.start) as usize);
         // SAFETY: the caller's contract; of a group's annexes nobody reads the first before its result is there, nor any other
         // afterwards.
         unsafe {
             match is_last {
-                true => self.reduce_group(members, true, reducer)?,
+                true => self.reduce_group(&members, true, reducer)?,
                 false => self.publish(),
             }
             let dest = self.call.recv.block(0);
-            self.fold(0..groups.count, dest, reducer, |group| {
-                let members = groups.members(group);
-                self.await_group(members, group == own, reducer)?;
-                Ok(self.annex_of(members.first))
+            self.fold(0..groups.parts, dest, reducer, |group| {
+                let members = groups.range(group);
+                self.await_group(&members, group == own, reducer)?;
+                Ok(self.annex_of(members.start))
             })
         }
     }
 
     /// The slots of `members` in this operation.
     #[inline]
-    fn group(&self, members: Members) -> EagerGroup<'_> {
-        let ranks = (NodeRank(members.first), members.count);
+    fn group(&self, members: &Range<u32>) -> EagerGroup<'_> {
+        let ranks = (NodeRank(members.start), members.end - members.start);
         let values = group_values(self.place.op);
         self.segment().eager_group(ranks, self.place.slot, values)
     }
@@ -102,7 +70,7 @@ impl<S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'_, S, R, BY_LE
     #[inline]
     unsafe fn await_group(
         &self,
-        members: Members,
+        members: &Range<u32>,
         is_own: bool,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
@@ -113,7 +81,8 @@ impl<S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'_, S, R, BY_LE
                 return unsafe { self.reduce_group(members, false, reducer) };
             }
             let reduced = group_values(self.place.op).reduced;
-            let awaited = self.awaited(NodeRank(members.first), members.count, reduced);
+            let of = NodeRank(members.start);
+            let awaited = self.awaited(of, members.end - members.start, reduced);
             wait_until(self.map, awaited, || {
                 group.is_reduced() || is_own && group.is_left()
             })?;
@@ -127,15 +96,14 @@ impl<S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'_, S, R, BY_LE
     /// As [`Exchange::reduce_in_groups`].
     unsafe fn reduce_group(
         &self,
-        members: Members,
+        members: &Range<u32>,
         is_last: bool,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
-        let (rank, first) = (self.map.rank.0, members.first);
-        let ranks = first..first + members.count;
+        let (rank, first) = (self.map.rank.0, members.start);
         // SAFETY: the caller's contract.
         unsafe {
-            self.fold(ranks, self.annex_of(first), reducer, |member| {
+            self.fold(members.clone(), self.annex_of(first), reducer, |member| {
                 Ok(match is_last && member == rank {
                     true => self.call.send.block_of(rank).slice(0, self.call.bytes),
                     false => self.annex_of(member),
@@ -187,27 +155,4 @@ impl<S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'_, S, R, BY_LE
 fn vec_of_lines(bytes: usize) -> Vec<Room<LINE>> {
     let lines = bytes.div_ceil(LINE);
     (0..lines).map(|_| Room::EMPTY).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_are_even_and_each_rank_is_in_one() {
-        for ranks in 4..200 {
-            for count in 1..=ranks / 2 {
-                let groups = Groups { count, ranks };
-                let mut next = 0;
-                for group in 0..count {
-                    let members = groups.members(group);
-                    assert_eq!(members.first, next);
-                    assert!((ranks / count..=ranks.div_ceil(count)).contains(&members.count));
-                    next += members.count;
-                    assert!((members.first..next).all(|rank| groups.of(rank) == group));
-                }
-                assert_eq!(next, ranks);
-            }
-        }
-    }
 }
