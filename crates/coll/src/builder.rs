@@ -187,6 +187,33 @@ impl<'a> ScheduleBuilder<'a> {
         }
     }
 
+    /// Puts the reduction of `left` with `right`, of blocks as [`reduce_like`](Self::reduce_like) has them, into scratch at
+    /// `to`: without more on the way where that is a rank of this node, from `total`, in scratch, otherwise.
+    pub fn put_reduced(
+        &mut self,
+        (to, wire): (Rank, Wire),
+        like: Option<u32>,
+        [left, right]: [Span; 2],
+        (total, into): (Span, Span),
+    ) {
+        if !self.topology.same_node(to, self.rank) {
+            self.reduce_like(like, left, right, total);
+            self.put(to, wire, total, into);
+            return;
+        }
+        let counts = [left.count, right.count];
+        debug_assert_eq!(counts, [into.count; 2], "a reduction has one length");
+        self.steps.push(Step::PutReduced {
+            to,
+            port: self.first_port + wire.port,
+            slot: self.put_slot(wire.slot),
+            left,
+            right,
+            into,
+            like,
+        });
+    }
+
     /// Waits for a put of `blocks` from `from`.
     pub fn await_put(&mut self, from: Rank, wire: Wire, blocks: u32) {
         self.steps.push(Step::Await {

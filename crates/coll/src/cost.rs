@@ -77,6 +77,12 @@ impl Counter {
                         blocks += u64::from(from.count);
                         self.add_to_port(port, from.count);
                     }
+                    Step::PutReduced { port, into, .. } => {
+                        messages += 1;
+                        blocks += u64::from(into.count);
+                        copied += u64::from(into.count);
+                        self.add_to_port(port, into.count);
+                    }
                     // One message crosses this rank's link, however many receive it.
                     Step::Multicast { from } => {
                         messages += 1;

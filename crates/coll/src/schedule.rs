@@ -172,6 +172,24 @@ pub enum Step {
         /// Destination blocks, in the target's buffers.
         into: Span,
     },
+    /// As [`Step::Reduce`] and a [`Step::Put`] of its result, which is written to scratch of the peer, a rank of the same
+    /// node, and nowhere else.
+    PutReduced {
+        /// Target.
+        to: Rank,
+        /// Port of the multi-port model, below k.
+        port: u8,
+        /// The target's arrival flag.
+        slot: Slot,
+        /// The left operand, local.
+        left: Span,
+        /// The right operand, local; as many blocks.
+        right: Span,
+        /// Destination blocks, as many, in the target's buffers.
+        into: Span,
+        /// As in [`Step::Reduce`].
+        like: Option<u32>,
+    },
     /// Waits for the put that raises `slot` here.
     Await {
         /// Its origin.
@@ -284,7 +302,9 @@ impl Schedule {
             .steps
             .iter()
             .filter_map(|step| match *step {
-                Step::Put { to, .. } | Step::SendRtr { to, .. } => Some(to),
+                Step::Put { to, .. } | Step::PutReduced { to, .. } | Step::SendRtr { to, .. } => {
+                    Some(to)
+                }
                 Step::Await { from, .. } | Step::AwaitRtr { from, .. } => Some(from),
                 _ => None,
             })

@@ -333,7 +333,12 @@ impl Plan {
         let runs = std::mem::take(&mut self.runs);
         let selector = selector(map, Found::default());
         let shape = selector.shape(self.variant);
-        let puts = |step: &&Step| matches!(step, Step::Put { .. } | Step::Multicast { .. });
+        let puts = |step: &&Step| {
+            matches!(
+                step,
+                Step::Put { .. } | Step::PutReduced { .. } | Step::Multicast { .. }
+            )
+        };
         let puts = self.route.schedule.steps.iter().filter(puts).count() as u64;
         let mean = bytes.div_ceil(calls);
         CallRow {

@@ -45,6 +45,17 @@ fn step(step: &Step) -> Value {
         } => {
             json!({ "do": "put", "to": to.0, "port": port, "from": span(from), "into": span(into) })
         }
+        Step::PutReduced {
+            to,
+            port,
+            left,
+            right,
+            into,
+            ..
+        } => {
+            json!({ "do": "put_reduced", "to": to.0, "port": port, "left": span(left), "right": span(right),
+                "into": span(into) })
+        }
         Step::Await {
             from, port, blocks, ..
         } => json!({ "do": "await", "from": from.0, "port": port, "blocks": blocks }),
@@ -102,7 +113,9 @@ pub fn text(facts: &Value) -> String {
         let _ = writeln!(out, "\n  round {number}");
         for step in rows(steps) {
             let _ = write!(out, "    {:<20}", plain(&step["do"]));
-            for name in ["to", "from", "into", "port", "blocks", "phase"] {
+            for name in [
+                "to", "from", "left", "right", "into", "port", "blocks", "phase",
+            ] {
                 if !step[name].is_null() {
                     let _ = write!(out, " {name} {}", plain(&step[name]));
                 }

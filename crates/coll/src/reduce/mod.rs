@@ -3,6 +3,7 @@
 //! | name | rounds | volume | in rank order |
 //! |---|---|---|---|
 //! | `knomial` | ⌈log_{k+1} N⌉ | ⌈log_{k+1} N⌉ vectors | always |
+//! | `chain` | N-1 | N-1 vectors | always |
 //! | `reduce_scatter_gather` | 2⌈(N-1)/k⌉ | 2⌈(N-1)/k⌉/N vectors | always |
 //! | `smp_knomial` | ⌈log_{k+1} V⌉ | ⌈log_{k+1} V⌉ vectors | where nodes are consecutive |
 //! | `multi_leader_knomial` | ⌈log_{k/L+1} V⌉ | 1/L ⌈log_{k/L+1} V⌉ vectors | where nodes are consecutive |
@@ -13,6 +14,7 @@ use crate::leaders::Leaders;
 use crate::reduction::{reduced, semantics};
 use crate::semantics::{Overlap, Semantics};
 
+pub mod chain;
 pub mod knomial;
 pub mod reduce_scatter_gather;
 pub mod smp_knomial;
@@ -43,6 +45,9 @@ pub const ALGORITHMS: &[Algorithm] = &[
     row("knomial", knomial::build, knomial::work)
         .cut(Cut::Whole)
         .about("tree of radix k+1 that combines neighbours, in rank order for any root"),
+    row("chain", chain::build, chain::work)
+        .cut(Cut::Whole)
+        .about("each adds its own to what comes from its neighbour, and passes it on to the root"),
     row(
         "reduce_scatter_gather",
         reduce_scatter_gather::build,

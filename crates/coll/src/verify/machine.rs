@@ -156,6 +156,20 @@ impl<'a> Machine<'a> {
                 self.transfer(rank, &from, to, &into, access)?;
                 self.raise(rank, index, to, slot, Some((port, from.count, put)))?;
             }
+            Step::PutReduced {
+                to,
+                port,
+                slot,
+                left,
+                right,
+                into,
+                like,
+            } => {
+                let put = self.puts.begin();
+                let access = Access::new(rank, index, put);
+                self.reduce([&left, &right], (to, &into), like, access)?;
+                self.raise(rank, index, to, slot, Some((port, into.count, put)))?;
+            }
             Step::SendRtr { to, slot } => self.raise(rank, index, to, slot, None)?,
             Step::Await {
                 from,
@@ -182,7 +196,10 @@ impl<'a> Machine<'a> {
                 right,
                 into,
                 like,
-            } => self.reduce(rank, index, [&left, &right], &into, like)?,
+            } => {
+                let access = Access::new(rank, index, LOCAL);
+                self.reduce([&left, &right], (rank, &into), like, access)?;
+            }
             Step::NodeSignal { phase } => self.signal(rank, phase),
             Step::NodeAwait { of, phase } => return Ok(self.await_node(rank, Some(of), phase)),
             Step::NodeAwaitAll { phase } => return Ok(self.await_node(rank, None, phase)),
@@ -223,16 +240,17 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
+    /// Combines tokens of the rank that has `access` into memory of `target`.
     fn reduce(
         &mut self,
-        rank: Rank,
-        step: u32,
         operands: [&Span; 2],
-        into: &Span,
+        (target, into): (Rank, &Span),
         like: Option<u32>,
+        access: Access,
     ) -> Result<(), Fault> {
-        let into = self.in_place(rank, into);
-        let destination = self.region(rank, into.buffer);
+        let rank = Rank(access.rank);
+        let into = self.in_place(target, into);
+        let destination = self.region(target, into.buffer);
         let sources = operands.map(|span| {
             let span = self.in_place(rank, span);
             (self.region(rank, span.buffer), span.first)
@@ -243,7 +261,10 @@ impl<'a> Machine<'a> {
                 return Err(Fault::Overlap(into.buffer));
             }
         }
-        let access = Access::new(rank, step, LOCAL);
+        let reading = Access {
+            put: LOCAL,
+            ..access
+        };
         let known = Known {
             clock: self.clocks.of(rank),
             puts: &self.puts,
@@ -254,7 +275,7 @@ impl<'a> Machine<'a> {
                 let block = first + offset;
                 match source.cell(block) == destination.cell(into_block) {
                     true => self.memory.look(destination, into_block, &known),
-                    false => self.memory.read(source, block, access, &known),
+                    false => self.memory.read(source, block, reading, &known),
                 }
             });
             let token = self.values.combine(left?, right?)?;

@@ -64,6 +64,9 @@ fn scratch_end(step: &Step) -> u32 {
         Step::Put { from, into, .. } | Step::Copy { from, into } => end(from).max(end(into)),
         Step::Reduce {
             left, right, into, ..
+        }
+        | Step::PutReduced {
+            left, right, into, ..
         } => end(left).max(end(right)).max(end(into)),
         Step::Multicast { from: span } | Step::AwaitMulticast { into: span, .. } => end(span),
         _ => 0,
@@ -99,19 +102,27 @@ impl<'a> Checker<'a> {
                 from,
                 into,
             } => {
-                self.peer(to)?;
-                self.port(port)?;
-                self.slot(slot)?;
+                self.message(to, port, slot)?;
                 self.protocol(to, &from, &into)?;
                 self.put_spans(to, &from, &into)
             }
+            Step::PutReduced {
+                to,
+                port,
+                slot,
+                left,
+                right,
+                into,
+                like,
+            } => {
+                self.message(to, port, slot)?;
+                let is_near = self.task.topology.same_node(to, self.rank);
+                ensure(is_near && is_scratch(&into), Fault::Protocol(into.buffer))?;
+                self.reduction(&left, &right, &into, like)
+            }
             Step::Await {
                 from, port, slot, ..
-            } => {
-                self.peer(from)?;
-                self.port(port)?;
-                self.slot(slot)
-            }
+            } => self.message(from, port, slot),
             Step::SendRtr { to: peer, slot } | Step::AwaitRtr { from: peer, slot } => {
                 self.peer(peer)?;
                 self.slot(slot)?;
@@ -135,14 +146,7 @@ impl<'a> Checker<'a> {
                 right,
                 into,
                 like,
-            } => {
-                self.spans(&left, &into)?;
-                self.spans(&right, &into)?;
-                if let Some(first) = like {
-                    self.bounds(&Span::send(first, into.count))?;
-                }
-                self.local(&[left, right, into], like.is_some())
-            }
+            } => self.reduction(&left, &right, &into, like),
             Step::NodeSignal { phase: next } => {
                 let rises = std::mem::replace(phase, next) < next;
                 ensure(rises && next <= PHASE_MAX, Fault::Phase(next))
@@ -153,6 +157,12 @@ impl<'a> Checker<'a> {
             }
             Step::NodeAwaitAll { phase } => phase_in_range(phase),
         }
+    }
+
+    fn message(&self, peer: Rank, port: u8, slot: Slot) -> Result<(), Fault> {
+        self.peer(peer)?;
+        self.port(port)?;
+        self.slot(slot)
     }
 
     fn peer(&self, peer: Rank) -> Result<(), Fault> {
@@ -203,6 +213,21 @@ impl<'a> Checker<'a> {
         lengths(from, into)?;
         self.bounds(from)?;
         self.bounds(into)
+    }
+
+    fn reduction(
+        &self,
+        left: &Span,
+        right: &Span,
+        into: &Span,
+        like: Option<u32>,
+    ) -> Result<(), Fault> {
+        self.spans(left, into)?;
+        self.spans(right, into)?;
+        if let Some(first) = like {
+            self.bounds(&Span::send(first, into.count))?;
+        }
+        self.local(&[*left, *right, *into], like.is_some())
     }
 
     /// What a step without a peer may name: of a cut vector the same parts of user memory, which say how long

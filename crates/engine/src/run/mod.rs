@@ -210,9 +210,18 @@ impl<'a> Run<'a> {
                 into,
                 like,
             } => {
-                self.spans.reduce([left, right, into], like)?;
+                self.spans.reduce([left, right, into], like, None)?;
                 Ok(None)
             }
+            Step::PutReduced {
+                to,
+                slot,
+                left,
+                right,
+                into,
+                like,
+                ..
+            } => self.put_reduced((to, slot), [left, right, into], like),
             Step::NodeSignal { phase } => {
                 self.signal(phase);
                 Ok(None)

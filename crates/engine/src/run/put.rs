@@ -52,11 +52,7 @@ impl<'a> Run<'a> {
             unsafe { process.write(source, address) }
                 .map_err(|source| EngineError::CrossMemory { rank: to, source })?;
         } else {
-            let owner = match into.buffer {
-                Buffer::Node => self.neighbours.leader_of(to),
-                _ => self.map.topology.node_rank_of(to),
-            };
-            let room = self.spans.at_peer(owner, into);
+            let room = self.spans.at_peer(self.owner(to, into), into);
             let dest = room.slice(0, source.bytes);
             // SAFETY: both lie in the segment or in this rank's buffers, and the verified schedule
             // orders this write with every other access.
@@ -64,6 +60,28 @@ impl<'a> Run<'a> {
         }
         self.raise_node(to, slot, flag_value(self.sent_tag(to, from), 1));
         Ok(None)
+    }
+
+    /// Reduces into the scratch of a rank of this node.
+    pub(super) fn put_reduced(
+        &self,
+        (to, slot): (Rank, Slot),
+        spans: [Span; 3],
+        like: Option<u32>,
+    ) -> Result<Option<Blocked>, EngineError> {
+        let [.., into] = spans;
+        let owner = self.owner(to, into);
+        self.spans.reduce(spans, like, Some(owner))?;
+        self.raise_node(to, slot, flag_value(self.sent_tag(to, into), 1));
+        Ok(None)
+    }
+
+    /// Who has the scratch in which `into` of `to`, a rank of this node, lies.
+    fn owner(&self, to: Rank, into: Span) -> NodeRank {
+        match into.buffer {
+            Buffer::Node => self.neighbours.leader_of(to),
+            _ => self.map.topology.node_rank_of(to),
+        }
     }
 
     /// Whether the announced memory is as large as arguments that agree make it.

@@ -201,8 +201,13 @@ impl<'a> Spans<'a> {
     }
 
     /// Reduces each block of `left` with that of `right` into that of `into`, which are as long as those of `Send`
-    /// from `like` where that is given.
-    pub fn reduce(&self, spans: [Span; 3], like: Option<u32>) -> Result<(), EngineError> {
+    /// from `like` where that is given. The result lies here or in the scratch of rank `at` of this node.
+    pub fn reduce(
+        &self,
+        spans: [Span; 3],
+        like: Option<u32>,
+        at: Option<NodeRank>,
+    ) -> Result<(), EngineError> {
         let reducer = self.user.reducer.as_ref().ok_or_else(|| {
             EngineError::Internal("the schedule reduces in a collective that does not".into())
         })?;
@@ -213,15 +218,23 @@ impl<'a> Spans<'a> {
             // slices of the node segment; the verified schedule orders this with every other access.
             unsafe { reducer.run(left.as_ptr(), right.as_ptr(), into) }
         };
+        let ranges = |[left, right, into]: [Span; 3]| {
+            let result = match at {
+                None => self.range(into),
+                Some(owner) => self.at_peer(owner, into),
+            };
+            [self.range(left), self.range(right), result]
+        };
         let alike = like.is_none() || self.is_dense(Buffer::Send);
         if alike && spans.iter().all(|span| self.is_dense(span.buffer)) {
-            return reduce(spans.map(|span| self.range(span)));
+            return reduce(ranges(spans));
         }
         let [.., into] = spans;
         for block in 0..into.count {
-            let one = |span: Span| self.range(Span::new(span.buffer, span.first + block, 1));
-            let [left, right, into] = spans.map(one);
-            let used = like.map_or(into.bytes, |first| one(Span::send(first, 1)).bytes);
+            let one = |span: Span| Span::new(span.buffer, span.first + block, 1);
+            let [left, right, into] = ranges(spans.map(one));
+            let like = like.map(|first| self.range(one(Span::send(first, 1))));
+            let used = like.map_or(into.bytes, |like| like.bytes);
             reduce([left, right, into.slice(0, used.min(into.bytes))])?;
         }
         Ok(())

@@ -161,6 +161,37 @@ fn reductions_keep_to_their_buffers() {
     assert_eq!(team.fault(), Fault::Lengths { from: 2, into: 1 });
 }
 
+/// The chain of four ranks of a node, of which 2 reduces into the scratch of 1.
+fn chain() -> (Broken, usize) {
+    let team = Broken::new(Collective::Reduce, "chain", &[4]);
+    let mut steps = team.schedules[2].steps.iter();
+    let put = steps.position(|step| matches!(step, Step::PutReduced { .. }));
+    (team, put.expect("one"))
+}
+
+#[test]
+fn a_reduction_is_put_within_the_node_and_into_scratch() {
+    let (mut team, put) = chain();
+    if let Step::PutReduced { into, .. } = &mut team.schedules[2].steps[put] {
+        into.buffer = Buffer::Recv;
+    }
+    assert_eq!(team.fault(), Fault::Protocol(Buffer::Recv));
+    let (mut team, _) = chain();
+    team.topology = Topology::from_sizes(&[2, 2]);
+    assert_eq!(team.fault(), Fault::Protocol(Buffer::Scratch));
+}
+
+#[test]
+fn a_reduction_is_put_after_its_operand_has_come() {
+    let (mut team, put) = chain();
+    team.schedules[2].steps.swap(put - 1, put);
+    let fault = team.fault();
+    assert!(
+        matches!(fault, Fault::ReadInFlight { .. } | Fault::Undefined(_)),
+        "{fault}"
+    );
+}
+
 #[test]
 fn copies_of_cut_vectors_say_which_parts_they_move() {
     let mut team = Broken::new(Collective::Bcast, "pipelined", &[1; 3]);
