@@ -11,6 +11,17 @@ pub fn sizes(last: u32) -> impl Iterator<Item = u32> {
     (1..=last).filter(move |&size| all || size <= SMALL || size == last || size % 8 == drawn)
 }
 
+/// One of these, which RANDOM_SEED draws.
+pub fn one_of<const N: usize>(values: [u32; N]) -> impl Iterator<Item = u32> {
+    let (all, drawn) = (takes_all(), drawn(N));
+    let chosen = move |&(index, _): &(usize, u32)| all || index == drawn;
+    values
+        .into_iter()
+        .enumerate()
+        .filter(chosen)
+        .map(|(_, value)| value)
+}
+
 /// A sixth of so many random cases.
 pub fn cases(all: u32) -> u32 {
     if takes_all() { all } else { all / 6 }

@@ -4,21 +4,21 @@
 mod simulator;
 
 use ferrorail_multicast::Failure;
-use ferrorail_test_extent::twelfth_of_seeds;
+use ferrorail_test_extent::part_of_seeds;
 use simulator::histories::{any, run, steady};
 use simulator::{Call, End, Random, World};
 use std::num::NonZeroU64;
 
 #[test]
 fn anything_may_happen_to_a_few_members() {
-    for seed in twelfth_of_seeds(3000) {
+    for seed in part_of_seeds(12, 3000) {
         run(any(seed, 1 + (seed % 9) as u32));
     }
 }
 
 #[test]
 fn anything_may_happen_to_many_members() {
-    for seed in twelfth_of_seeds(60) {
+    for seed in part_of_seeds(12, 60) {
         run(any(1_000_000 + seed, 17 + (seed % 24) as u32));
     }
 }
@@ -26,7 +26,7 @@ fn anything_may_happen_to_many_members() {
 #[test]
 fn a_rail_dies_and_comes_back() {
     let (mut lost, mut returned) = (0, 0);
-    for seed in 0..200 {
+    for seed in part_of_seeds(4, 200) {
         let mut history = any(2_000_000 + seed, 2 + (seed % 7) as u32);
         let mut random = Random(seed);
         history.config.rails = random.between(2, 3) as u8;
@@ -63,7 +63,7 @@ fn a_rail_that_stays_dead_leaves_the_striping() {
 #[test]
 fn multicast_dies_for_good_or_comes_back() {
     let (mut failovers, mut returns) = (0, 0);
-    for seed in 0..200 {
+    for seed in part_of_seeds(4, 200) {
         let mut history = any(3_000_000 + seed, 2 + (seed % 20) as u32);
         let mut random = Random(seed);
         let from = random.below(1_000_000);
@@ -114,7 +114,7 @@ fn a_source_far_ahead_of_a_slow_receiver_overflows_nothing() {
 #[test]
 fn queues_of_the_promised_depth_never_overflow_where_nothing_is_lost() {
     let mut most = 0;
-    for seed in twelfth_of_seeds(300) {
+    for seed in part_of_seeds(12, 300) {
         let mut history = any(4_000_000 + seed, 2 + (seed % 28) as u32);
         let poor = simulator::network::Settings {
             latency: 5_000,
@@ -146,7 +146,7 @@ fn queues_of_the_promised_depth_never_overflow_where_nothing_is_lost() {
 #[test]
 fn overflowing_queues_lose_nothing_in_the_end() {
     let mut overflows = 0;
-    for seed in 0..200 {
+    for seed in part_of_seeds(4, 200) {
         let mut history = any(5_000_000 + seed, 2 + (seed % 8) as u32);
         history.network.depth = 4;
         overflows += run(history).overflows();
@@ -156,7 +156,7 @@ fn overflowing_queues_lose_nothing_in_the_end() {
 
 #[test]
 fn without_reliability_only_channels_are_synchronised() {
-    for seed in 0..200 {
+    for seed in part_of_seeds(4, 200) {
         let mut history = any(6_000_000 + seed, 1 + (seed % 9) as u32);
         history.config.reliable = false;
         let settings = simulator::network::Settings {
@@ -177,7 +177,7 @@ fn without_reliability_only_channels_are_synchronised() {
 #[test]
 fn a_crashed_member_is_named_within_the_bound() {
     let timeout = 100_000_000;
-    for seed in 0..200 {
+    for seed in part_of_seeds(4, 200) {
         let members = 2 + (seed % 20) as u32;
         let mut history = steady(seed, members, 3000, 8);
         let mut random = Random(seed);
@@ -206,7 +206,7 @@ fn a_crashed_member_is_named_within_the_bound() {
 
 #[test]
 fn who_answers_is_not_blamed() {
-    for seed in twelfth_of_seeds(300) {
+    for seed in part_of_seeds(12, 300) {
         let mut history = any(7_000_000 + seed, 2 + (seed % 20) as u32);
         history.config.timers.peer_timeout = NonZeroU64::new(200_000_000);
         history.config.timers.longest = 10_000_000;

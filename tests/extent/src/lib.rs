@@ -25,12 +25,12 @@ pub fn third<T>(all: &[T], number: usize) -> impl Iterator<Item = &T> {
     all.iter().skip(first).step_by(step)
 }
 
-/// Of so many seeds a twelfth, side by side.
-pub fn twelfth_of_seeds(count: u64) -> Range<u64> {
+/// Of so many seeds one of `parts` equal parts, side by side.
+pub fn part_of_seeds(parts: u64, count: u64) -> Range<u64> {
     if takes_all() {
         return 0..count;
     }
-    let twelfth = count.div_ceil(12);
-    let first = count.min(twelfth * drawn(12) as u64);
-    first..count.min(first + twelfth)
+    let part = count.div_ceil(parts);
+    let first = count.min(part * drawn(parts as usize) as u64);
+    first..count.min(first + part)
 }

@@ -314,7 +314,7 @@ mod tests {
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 let mut hits = 0;
-                while hits < 2_000 {
+                while hits < 500 {
                     let key = *current.lock();
                     std::thread::yield_now();
                     if let Some(seen) = peer.lookup(key.on(0), 0) {

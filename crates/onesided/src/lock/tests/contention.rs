@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use ferrorail_base::config::LockBackoff;
+use ferrorail_test_extent::part_of_seeds;
 
 use super::virtual_time::{ROUND_TRIP, World};
 use crate::lock::{AnyLock, Entrance, LockAlgorithm, Mode, SEATS};
@@ -147,7 +148,7 @@ fn run_losing(
 
 #[test]
 fn sixteen_contenders_exclude_each_other_and_all_finish() {
-    for seed in 0..60 {
+    for seed in part_of_seeds(3, 60) {
         for algorithm in LockAlgorithm::ALL {
             let contest = Contest {
                 seed,
@@ -167,7 +168,7 @@ fn sixteen_contenders_exclude_each_other_and_all_finish() {
 /// it is repeated, also where its first doing took effect unseen and was answered since.
 #[test]
 fn no_hand_over_is_lost_or_taken_twice_where_rails_fail() {
-    for seed in 0..60 {
+    for seed in part_of_seeds(3, 60) {
         for algorithm in LockAlgorithm::ALL {
             let contest = Contest {
                 seed,
@@ -186,7 +187,7 @@ fn no_hand_over_is_lost_or_taken_twice_where_rails_fail() {
 
 #[test]
 fn queue_needs_at_most_four_messages_whatever_the_contention() {
-    for seed in 0..200 {
+    for seed in part_of_seeds(4, 200) {
         let shared_percent = [0, 10, 50, 80, 95, 100][seed as usize % 6];
         let contest = Contest {
             seed,
@@ -205,7 +206,7 @@ fn queue_needs_at_most_four_messages_whatever_the_contention() {
 
 #[test]
 fn queue_is_fair() {
-    for seed in 0..200 {
+    for seed in part_of_seeds(4, 200) {
         let contenders = 2 + seed as u32 % 15;
         let contest = Contest {
             seed,
@@ -228,7 +229,7 @@ fn queue_is_fair() {
 
 #[test]
 fn served_locks_are_fair_and_need_three_messages_whatever_the_contention() {
-    for seed in 0..60 {
+    for seed in part_of_seeds(3, 60) {
         let contenders = 2 + seed as u32 % 30;
         let contest = Contest {
             seed,
