@@ -53,6 +53,9 @@ pub enum Order {
     IntoFirst,
 }
 
+/// Bytes of the strips of [`Reducer::fold`]: those of three vectors stay in the nearest cache.
+const STRIP_BYTES: usize = 8 << 10;
+
 impl Reducer<'_> {
     /// Whether it is not an operation of the program or of the host.
     #[inline]
@@ -68,6 +71,32 @@ impl Reducer<'_> {
             true => bytes >> self.element_bytes.trailing_zeros(),
             false => bytes / self.element_bytes,
         }
+    }
+
+    /// Combines the operands of each of `chain` in turn, left, right and the result, all as long, of which each but the first
+    /// may read what the one before has made: by a kernel in strips, so that this is in the nearest cache.
+    ///
+    /// # Errors
+    /// As [`LocalReduction::combine`].
+    ///
+    /// # Safety
+    /// As [`Reducer::run`], of each.
+    pub(crate) unsafe fn fold(&self, chain: &[[MemoryRange; 3]]) -> Result<(), EngineError> {
+        let bytes = chain.first().map_or(0, |[.., into]| into.bytes);
+        let strip = match self.is_kernel() && chain.len() > 1 {
+            true => (STRIP_BYTES / self.element_bytes).max(1) * self.element_bytes,
+            false => bytes.max(1),
+        };
+        for offset in (0..bytes).step_by(strip) {
+            for [left, right, into] in chain {
+                let into = into.slice(offset, strip.min(bytes - offset));
+                let [left, right] =
+                    [left, right].map(|operand| operand.as_ptr().wrapping_add(offset));
+                // SAFETY: the caller's contract.
+                unsafe { self.run(left, right, into)? };
+            }
+        }
+        Ok(())
     }
 
     /// Combines the `into.bytes` bytes of whole elements of `left` and `right` into `into`.
@@ -126,5 +155,58 @@ unsafe fn call(
             std::ptr::copy(right, result, into.bytes);
         }
         operation.combine(left, result, elements, Order::FromFirst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrorail_reduce::{Number, Operator, kernel};
+
+    /// A fold of vectors of `count` numbers, of which the last result may lie before its last operand in the same memory, and
+    /// what it has to be.
+    fn folded(count: usize, apart: usize) -> (Vec<u32>, Vec<u32>) {
+        let number = |vector: usize, index: usize| (vector * 1_000_003 + index * index) as u32;
+        let vector = |vector| {
+            (0..count)
+                .map(|index| number(vector, index))
+                .collect::<Vec<_>>()
+        };
+        let (first, mut second, third) = (vector(0), vector(1), vector(2));
+        let mut last = [vec![0; apart], vector(3)].concat();
+        let range = |address: *const u32| MemoryRange::new(address.cast(), 4 * count);
+        let [first, third] = [&first, &third].map(|vector| range(vector.as_ptr()));
+        let (second, result) = (range(second.as_mut_ptr()), range(last.as_mut_ptr()));
+        let own = range(last.as_mut_ptr().wrapping_add(apart));
+        let chain = [
+            [first, second, second],
+            [second, third, second],
+            [second, own, result],
+        ];
+        let reducer = Reducer {
+            element_bytes: 4,
+            commutes: true,
+            combine: Combine::Kernel(kernel(Operator::Sum, Number::U32).unwrap()),
+        };
+        // SAFETY: all lie in vectors of this function, which nobody else has.
+        unsafe { reducer.fold(&chain) }.unwrap();
+        last.truncate(count);
+        let sum = |index| {
+            (0..4).fold(0, |sum: u32, vector| {
+                sum.wrapping_add(number(vector, index))
+            })
+        };
+        (last, (0..count).map(sum).collect())
+    }
+
+    #[test]
+    fn strips_make_what_whole_vectors_do() {
+        let strip = STRIP_BYTES / 4;
+        for count in [0, 1, strip - 1, strip, strip + 1, 3 * strip + 5] {
+            for apart in [0, 1, 7, strip, 2 * strip] {
+                let (found, expected) = folded(count, apart);
+                assert_eq!(found, expected, "{count} numbers, {apart} apart");
+            }
+        }
     }
 }

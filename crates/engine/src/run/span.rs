@@ -2,12 +2,14 @@
 
 use super::user::{BlockList, Side, UserBuffers, Window};
 use crate::EngineError;
+use crate::reducer::Reducer;
 use crate::sequence::Allocation;
 use crate::team::map::Map;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
-use ferrorail_coll::{Buffer, Span};
+use ferrorail_coll::{Buffer, Span, Step};
 use ferrorail_shm::{NodeSegment, ScratchKind, copy_out_of_shared, copy_past_caches};
+use smallvec::SmallVec;
 
 /// Addresses of the four buffers of one run.
 pub(super) struct Spans<'a> {
@@ -200,6 +202,38 @@ impl<'a> Spans<'a> {
         unsafe { self.segment.copy_in(from, into, self.scratch_kind()) }
     }
 
+    /// Executes the reduction at the beginning of `steps`, and with it those behind it that reduce its result further: of one
+    /// block they go in strips ([`Reducer::fold`]). Returns how many these are.
+    pub fn reduce_first(&self, steps: &[Step]) -> Result<usize, EngineError> {
+        let mut chain = SmallVec::<[[MemoryRange; 3]; 16]>::new();
+        let mut result = None;
+        for step in steps {
+            let Step::Reduce {
+                left,
+                right,
+                into,
+                like,
+            } = *step
+            else {
+                break;
+            };
+            if result.is_none() && into.count != 1 {
+                return self.reduce([left, right, into], like, None).map(|()| 1);
+            }
+            let goes_on = result.is_none_or(|result| left == result || right == result);
+            let operands = self.operands([left, right, into], like, None);
+            let is_as_long = |[.., before]: &[MemoryRange; 3]| before.bytes == operands[2].bytes;
+            if !(goes_on && into.count == 1 && chain.last().is_none_or(is_as_long)) {
+                break;
+            }
+            chain.push(operands);
+            result = Some(into);
+        }
+        // SAFETY: as in `Spans::reduce`; each step but the first reads, of what others of them write, the same places.
+        unsafe { self.reducer()?.fold(&chain)? };
+        Ok(chain.len())
+    }
+
     /// Reduces each block of `left` with that of `right` into that of `into`, which are as long as those of `Send`
     /// from `like` where that is given. The result lies here or in the scratch of rank `at` of this node.
     pub fn reduce(
@@ -208,36 +242,46 @@ impl<'a> Spans<'a> {
         like: Option<u32>,
         at: Option<NodeRank>,
     ) -> Result<(), EngineError> {
-        let reducer = self.user.reducer.as_ref().ok_or_else(|| {
-            EngineError::Internal("the schedule reduces in a collective that does not".into())
-        })?;
-        let reduce = |[left, right, into]: [MemoryRange; 3]| {
-            // A block, or a part, may be shorter than its room in scratch.
-            let into = into.slice(0, left.bytes.min(right.bytes).min(into.bytes));
+        let reducer = self.reducer()?;
+        let reduce = |operands: [MemoryRange; 3]| {
             // SAFETY: user ranges are inside the buffers the caller vouched for, the others are
             // slices of the node segment; the verified schedule orders this with every other access.
-            unsafe { reducer.run(left.as_ptr(), right.as_ptr(), into) }
-        };
-        let ranges = |[left, right, into]: [Span; 3]| {
-            let result = match at {
-                None => self.range(into),
-                Some(owner) => self.at_peer(owner, into),
-            };
-            [self.range(left), self.range(right), result]
+            unsafe { reducer.fold(&[operands]) }
         };
         let alike = like.is_none() || self.is_dense(Buffer::Send);
         if alike && spans.iter().all(|span| self.is_dense(span.buffer)) {
-            return reduce(ranges(spans));
+            return reduce(self.operands(spans, None, at));
         }
-        let [.., into] = spans;
-        for block in 0..into.count {
+        for block in 0..spans[2].count {
             let one = |span: Span| Span::new(span.buffer, span.first + block, 1);
-            let [left, right, into] = ranges(spans.map(one));
-            let like = like.map(|first| self.range(one(Span::send(first, 1))));
-            let used = like.map_or(into.bytes, |like| like.bytes);
-            reduce([left, right, into.slice(0, used.min(into.bytes))])?;
+            let like = like.map(|first| first + block);
+            reduce(self.operands(spans.map(one), like, at))?;
         }
         Ok(())
+    }
+
+    /// Where two operands and their result lie, of one block or of dense ones, cut to the length that they have.
+    fn operands(
+        &self,
+        [left, right, into]: [Span; 3],
+        like: Option<u32>,
+        at: Option<NodeRank>,
+    ) -> [MemoryRange; 3] {
+        let result = match at {
+            None => self.range(into),
+            Some(owner) => self.at_peer(owner, into),
+        };
+        let [left, right] = [left, right].map(|span| self.range(span));
+        // A block, or a part, may be shorter than its room in scratch.
+        let used = like.map_or(result.bytes, |first| self.range(Span::send(first, 1)).bytes);
+        let bytes = left.bytes.min(right.bytes).min(result.bytes).min(used);
+        [left, right, result.slice(0, bytes)]
+    }
+
+    fn reducer(&self) -> Result<&Reducer<'a>, EngineError> {
+        self.user.reducer.as_ref().ok_or_else(|| {
+            EngineError::Internal("the schedule reduces in a collective that does not".into())
+        })
     }
 }
 
