@@ -80,7 +80,8 @@ impl Reducer<'_> {
     /// As [`LocalReduction::combine`].
     ///
     /// # Safety
-    /// As [`Reducer::run`], of each.
+    /// As [`Reducer::run`], of each. A result that overlaps what an earlier one of them reads begins there or before, as it
+    /// does in place.
     pub(crate) unsafe fn fold(&self, chain: &[[MemoryRange; 3]]) -> Result<(), EngineError> {
         let bytes = chain.first().map_or(0, |[.., into]| into.bytes);
         let strip = match self.is_kernel() && chain.len() > 1 {

@@ -229,7 +229,8 @@ impl<'a> Spans<'a> {
             chain.push(operands);
             result = Some(into);
         }
-        // SAFETY: as in `Spans::reduce`; each step but the first reads, of what others of them write, the same places.
+        // SAFETY: as in `Spans::reduce`. In place, a contribution lies where the result does, or behind it in the vector of
+        // a reduce-scatter.
         unsafe { self.reducer()?.fold(&chain)? };
         Ok(chain.len())
     }
