@@ -167,10 +167,11 @@ impl<'a> ScheduleBuilder<'a> {
     pub fn put(&mut self, to: Rank, wire: Wire, from: Span, into: Span) {
         debug_assert_ne!(to, self.rank, "a put has a peer");
         debug_assert_eq!(from.count, into.count, "a put has one length");
+        let (port, slot) = self.port_and_slot(wire);
         self.steps.push(Step::Put {
             to,
-            port: self.first_port + wire.port,
-            slot: self.put_slot(wire.slot),
+            port,
+            slot,
             from,
             into,
         });
@@ -187,39 +188,50 @@ impl<'a> ScheduleBuilder<'a> {
         }
     }
 
-    /// Puts the reduction of `left` with `right`, of blocks as [`reduce_like`](Self::reduce_like) has them, into scratch at
-    /// `to`: without more on the way where that is a rank of this node, from `total`, in scratch, otherwise.
-    pub fn put_reduced(
-        &mut self,
-        (to, wire): (Rank, Wire),
-        like: Option<u32>,
-        [left, right]: [Span; 2],
-        (total, into): (Span, Span),
-    ) {
-        if !self.topology.same_node(to, self.rank) {
-            self.reduce_like(like, left, right, total);
-            self.put(to, wire, total, into);
-            return;
+    /// Puts `total`, scratch that is not read here any more, into scratch at `to`. Where that is a rank of this node, and the
+    /// step before a reduction into `total`, it reduces straight into `into`.
+    pub fn put_total(&mut self, to: Rank, wire: Wire, total: Span, into: Span) {
+        match self.steps.last() {
+            Some(&Step::Reduce {
+                left,
+                right,
+                into: reduced,
+                like,
+            }) if reduced == total && self.topology.same_node(to, self.rank) => {
+                debug_assert_eq!(total.count, into.count, "a put has one length");
+                self.steps.pop();
+                // The reduction belongs to the put's round then.
+                let steps = self.steps.len() as u32;
+                self.round_ends
+                    .iter_mut()
+                    .for_each(|end| *end = steps.min(*end));
+                let (port, slot) = self.port_and_slot(wire);
+                self.steps.push(Step::PutReduced {
+                    to,
+                    port,
+                    slot,
+                    left,
+                    right,
+                    into,
+                    like,
+                });
+            }
+            _ => self.put(to, wire, total, into),
         }
-        let counts = [left.count, right.count];
-        debug_assert_eq!(counts, [into.count; 2], "a reduction has one length");
-        self.steps.push(Step::PutReduced {
-            to,
-            port: self.first_port + wire.port,
-            slot: self.put_slot(wire.slot),
-            left,
-            right,
-            into,
-            like,
-        });
+    }
+
+    /// The port of a put and its arrival flag.
+    fn port_and_slot(&self, wire: Wire) -> (u8, Slot) {
+        (self.first_port + wire.port, self.put_slot(wire.slot))
     }
 
     /// Waits for a put of `blocks` from `from`.
     pub fn await_put(&mut self, from: Rank, wire: Wire, blocks: u32) {
+        let (port, slot) = self.port_and_slot(wire);
         self.steps.push(Step::Await {
             from,
-            port: self.first_port + wire.port,
-            slot: self.put_slot(wire.slot),
+            port,
+            slot,
             blocks,
         });
     }

@@ -12,14 +12,11 @@ pub fn sizes(last: u32) -> impl Iterator<Item = u32> {
 }
 
 /// One of these, which RANDOM_SEED draws.
-pub fn one_of<const N: usize>(values: [u32; N]) -> impl Iterator<Item = u32> {
-    let (all, drawn) = (takes_all(), drawn(N));
-    let chosen = move |&(index, _): &(usize, u32)| all || index == drawn;
-    values
-        .into_iter()
-        .enumerate()
-        .filter(chosen)
-        .map(|(_, value)| value)
+pub fn one_of(values: &[u32]) -> &[u32] {
+    match takes_all() {
+        true => values,
+        false => &values[drawn(values.len())..][..1],
+    }
 }
 
 /// A sixth of so many random cases.

@@ -81,3 +81,30 @@ fn slots_of_rtrs_are_not_for_puts() {
     };
     ScheduleBuilder::new(&topology, Rank(0)).await_put(Rank(1), wire, 1);
 }
+
+#[test]
+fn a_total_is_reduced_where_it_is_put_within_the_node() {
+    let topology = Topology::from_sizes(&[2, 1]);
+    let (own, total) = (span(Buffer::Send, 0, 1), span(Buffer::Scratch, 1, 1));
+    let arrival = span(Buffer::Scratch, 0, 1);
+    let wire = Wire { port: 0, slot: 0 };
+    let build = |to, put| {
+        let mut builder = ScheduleBuilder::new(&topology, Rank(0));
+        builder.await_put(Rank(2), wire, 1);
+        builder.reduce(arrival, own, total);
+        builder.end_round();
+        builder.put_total(Rank(to), wire, put, arrival);
+        builder.finish(2)
+    };
+    let near = build(1, total);
+    assert!(matches!(near.steps[1], Step::PutReduced { to: Rank(1), into, .. } if into == arrival));
+    assert_eq!(near.round_ends, [1, 2]);
+    // To another node, and of something else.
+    for far in [build(2, total), build(1, own)] {
+        assert!(matches!(
+            far.steps[1..],
+            [Step::Reduce { .. }, Step::Put { .. }]
+        ));
+        assert_eq!(far.round_ends, [2, 3]);
+    }
+}

@@ -25,75 +25,49 @@ pub fn build(request: &Request<'_>) -> Schedule {
         return schedule;
     }
     let (me, root, last) = (request.rank.0, request.root.0, request.topology.size() - 1);
-    let (before, behind) = Link::both(root, last);
+    // What comes from ranks before the root has slot and block 0, what comes from those behind it the next if there are both.
+    let (before, behind) = (0, u32::from(0 < root && root < last));
+    let wire = |slot| Wire { port: 0, slot };
+    let arrival = |slot| Span::scratch(slot, 1);
     let rounds = root.max(last - root);
-    let (own, total) = (Span::send(0, 1), Span::scratch(behind.arrivals(), 1));
+    let (own, total, result) = (Span::send(0, 1), arrival(behind + 1), Span::recv(0, 1));
     let mut builder = request.builder();
     if me == root {
         // In the round in which the longer of both ends has come.
         builder.end_rounds(rounds - 1);
-        let result = Span::recv(0, 1);
         if root > 0 {
-            builder.await_put(Rank(root - 1), before.wire(), 1);
-            builder.reduce(before.arrival(), own, result);
+            builder.await_put(Rank(root - 1), wire(before), 1);
+            builder.reduce(arrival(before), own, result);
         }
         if root < last {
             let vector = if root > 0 { result } else { own };
-            builder.await_put(Rank(root + 1), behind.wire(), 1);
-            builder.reduce(vector, behind.arrival(), result);
+            builder.await_put(Rank(root + 1), wire(behind), 1);
+            builder.reduce(vector, arrival(behind), result);
         }
         builder.end_round();
     } else {
-        let (link, round, next) = match me < root {
+        let (slot, round, next) = match me < root {
             true => (before, me, me + 1),
             false => (behind, last - me, me - 1),
         };
-        let next = (Rank(next), link.wire());
+        let (next, arrival) = (Rank(next), arrival(slot));
         if round == 0 {
-            builder.put_staged(next.0, next.1, own, total, link.arrival());
+            builder.put_staged(next, wire(slot), own, total, arrival);
         } else {
-            let previous = if me < root { me - 1 } else { me + 1 };
-            builder.end_rounds(round - 1);
-            builder.await_put(Rank(previous), link.wire(), 1);
-            builder.end_round();
-            let operands = match me < root {
-                true => [link.arrival(), own],
-                false => [own, link.arrival()],
+            let (previous, [left, right]) = match me < root {
+                true => (me - 1, [arrival, own]),
+                false => (me + 1, [own, arrival]),
             };
-            builder.put_reduced(next, None, operands, (total, link.arrival()));
+            builder.end_rounds(round - 1);
+            builder.await_put(Rank(previous), wire(slot), 1);
+            builder.end_round();
+            builder.reduce(left, right, total);
+            builder.put_total(next, wire(slot), total, arrival);
         }
         builder.end_rounds(rounds - round);
     }
-    builder.finish(behind.arrivals() + u32::from(request.topology.node_count() > 1))
-}
-
-/// How vectors come from one end of the chain: the root may have a neighbour at either side.
-#[derive(Clone, Copy)]
-struct Link(u32);
-
-impl Link {
-    /// Those of ranks before `root`, and of ranks behind it up to `last`.
-    fn both(root: u32, last: u32) -> (Self, Self) {
-        let is_between = 0 < root && root < last;
-        (Self(0), Self(is_between.into()))
-    }
-
-    fn wire(self) -> Wire {
-        Wire {
-            port: 0,
-            slot: self.0,
-        }
-    }
-
-    /// Where a vector arrives in scratch.
-    fn arrival(self) -> Span {
-        Span::scratch(self.0, 1)
-    }
-
-    /// Blocks that arrivals take up to this one's.
-    fn arrivals(self) -> u32 {
-        self.0 + 1
-    }
+    let staged = request.topology.node_count() > 1;
+    builder.finish(1 + behind + u32::from(staged))
 }
 
 /// Closed form, of a root at either end.

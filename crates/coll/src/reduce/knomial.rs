@@ -55,44 +55,29 @@ pub(crate) fn up(
     arrivals: impl Fn(u32) -> Span,
 ) {
     let mut vector = contribution;
-    // The last reduction is the parent's if that comes next, and else this member's, in `own`.
-    let mut last: Option<[Span; 2]> = None;
-    let reduce = |builder: &mut ScheduleBuilder<'_>, operands: Option<[Span; 2]>| {
-        if let Some([left, right]) = operands {
-            builder.reduce_like(like, left, right, own);
-        }
-    };
     for level in 0..tree.levels() {
         let wire = |edge: &Edge| Wire::of_round(level, tree.ports, edge.port);
         let arrival = |edge: &Edge| arrivals(wire(edge).slot);
-        let (before, behind) = tree
-            .children(*me, level)
-            .partition::<Vec<_>, _>(|edge| edge.before);
-        if !(before.is_empty() && behind.is_empty()) {
-            reduce(builder, last.take());
-        }
         for edge in tree.children(*me, level) {
             builder.await_put(group.rank(edge.member), wire(&edge), own.count);
         }
-        for edge in &behind {
-            reduce(builder, last.replace([vector, arrival(edge)]));
+        for edge in tree.children(*me, level).filter(|edge| !edge.before) {
+            builder.reduce_like(like, vector, arrival(&edge), own);
             vector = own;
         }
-        for edge in before.iter().rev() {
-            reduce(builder, last.replace([arrival(edge), vector]));
+        for edge in tree.children(*me, level).rev().filter(|edge| edge.before) {
+            builder.reduce_like(like, arrival(&edge), vector, own);
             vector = own;
         }
         if let Some(edge) = tree.parent(*me, level) {
-            let (to, into) = ((group.rank(edge.member), wire(&edge)), arrival(&edge));
-            match last.take() {
-                Some(operands) => builder.put_reduced(to, like, operands, (own, into)),
-                None if vector == own => builder.put(to.0, to.1, own, into),
-                None => builder.put_staged(to.0, to.1, vector, own, into),
+            let (to, into) = (group.rank(edge.member), arrival(&edge));
+            match vector == own {
+                true => builder.put_total(to, wire(&edge), own, into),
+                false => builder.put_staged(to, wire(&edge), vector, own, into),
             }
         }
         builder.end_round();
     }
-    reduce(builder, last);
 }
 
 /// Blocks that arrivals take: k per level, those of the last as many as the root has children.

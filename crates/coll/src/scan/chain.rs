@@ -30,17 +30,17 @@ pub fn build<const INCLUSIVE: bool>(request: &Request<'_>) -> Schedule {
     let (own, result) = (Span::send(0, 1), Span::recv(0, 1));
     let (arrival, total) = (Span::scratch(0, 1), Span::scratch(1, 1));
     let passes_on = me + 1 < size;
-    match (me > 0, INCLUSIVE) {
-        (true, true) => builder.reduce(arrival, own, result),
-        (false, true) => builder.copy(own, result),
-        (_, false) => {}
+    let sum = if INCLUSIVE { result } else { total };
+    if me > 0 && (passes_on || INCLUSIVE) {
+        builder.reduce(arrival, own, sum);
+    } else if INCLUSIVE {
+        builder.copy(own, result);
     }
-    let next = Rank(me + 1);
-    match (me > 0, INCLUSIVE) {
-        _ if !passes_on => {}
-        (true, true) => builder.put_staged(next, wire, result, total, arrival),
-        (true, false) => builder.put_reduced((next, wire), None, [arrival, own], (total, arrival)),
-        (false, _) => builder.put_staged(next, wire, own, total, arrival),
+    if passes_on && me > 0 && !INCLUSIVE {
+        builder.put_total(Rank(me + 1), wire, total, arrival);
+    } else if passes_on {
+        let passed = if me > 0 { result } else { own };
+        builder.put_staged(Rank(me + 1), wire, passed, total, arrival);
     }
     if me > 0 && !INCLUSIVE {
         builder.copy(arrival, result);

@@ -126,7 +126,7 @@ fn every_algorithm_every_size_every_k_on_nodes_of_one() {
 
 #[test]
 fn every_algorithm_with_more_ports_than_peers() {
-    for size in (1..=20).chain(one_of([64, 65, 81, 82])) {
+    for size in (1..=20).chain(one_of(&[64, 65, 81, 82]).iter().copied()) {
         check_all(&Topology::from_sizes(&vec![1; size as usize]), 5..=8);
     }
 }
