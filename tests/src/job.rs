@@ -1,6 +1,7 @@
 //! One launched job: its time limit, what it printed, and what it left behind.
 
 use crate::list::Environment;
+use crate::stopwatch::Stopwatch;
 use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -46,7 +47,7 @@ pub struct Outcome {
     pub stdout: String,
     /// Standard error of all ranks and of the launcher.
     pub stderr: String,
-    /// From start to end.
+    /// From start to end, as a [`Stopwatch`] counts it.
     pub elapsed: Duration,
     /// Processes that outlived the launcher (and were killed).
     pub survivors: Vec<String>,
@@ -59,8 +60,8 @@ pub struct Running {
     child: Child,
     mark: String,
     folder: PathBuf,
-    started: Instant,
-    deadline: Instant,
+    watch: Stopwatch,
+    timeout: Duration,
     /// Processes of the job that were seen so far, by which its shared memory is known.
     seen: RefCell<BTreeSet<i32>>,
     looked: Cell<Instant>,
@@ -92,7 +93,6 @@ impl Job {
         };
         let mark = format!("{}-{number}", std::process::id());
         let program = self.words.first().context("a job has a program")?;
-        let started = Instant::now();
         let child = Command::new(program)
             .args(&self.words[1..])
             .envs(&self.environment)
@@ -106,10 +106,10 @@ impl Job {
             child,
             mark,
             folder: folder.to_owned(),
-            started,
-            deadline: started + self.timeout,
+            watch: Stopwatch::start(),
+            timeout: self.timeout,
             seen: RefCell::default(),
-            looked: Cell::new(started),
+            looked: Cell::new(Instant::now()),
         })
     }
 }
@@ -126,15 +126,20 @@ impl Running {
         read(&self.folder.join("stderr"))
     }
 
+    /// Time since its start.
+    pub fn elapsed(&self) -> Duration {
+        self.watch.elapsed()
+    }
+
     /// Whether it has ended, or should have.
     pub fn is_over(&mut self) -> Result<bool> {
-        Ok(self.child.try_wait()?.is_some() || Instant::now() >= self.deadline)
+        Ok(self.child.try_wait()?.is_some() || self.elapsed() >= self.timeout)
     }
 
     /// Waits for the end, or for the time limit, and looks at what is left.
     pub fn finish(mut self) -> Result<Outcome> {
-        let status = self.wait_until(self.deadline)?;
-        let elapsed = self.started.elapsed();
+        let status = self.wait(self.timeout.saturating_sub(self.elapsed()))?;
+        let elapsed = self.elapsed();
         if status.is_none() {
             self.ask()?;
             self.stop()?;
@@ -155,12 +160,14 @@ impl Running {
         })
     }
 
-    fn wait_until(&mut self, deadline: Instant) -> Result<Option<ExitStatus>> {
+    /// Waits for the end, but no longer than `limit`.
+    fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
+        let end = self.elapsed() + limit;
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(Some(status));
             }
-            if Instant::now() >= deadline {
+            if self.elapsed() >= end {
                 return Ok(None);
             }
             self.look();
@@ -182,7 +189,7 @@ impl Running {
         for (pid, _) in processes(&self.mark) {
             let _ = kill(pid, WAIT_SIGNAL);
         }
-        self.wait_until(Instant::now() + ANSWER).map(drop)
+        self.wait(ANSWER).map(drop)
     }
 
     /// Ends a job that took too long: launchers pass SIGTERM on to their ranks, so that goes first.
@@ -191,7 +198,7 @@ impl Running {
         let launcher = Pid::from_raw(self.child.id().cast_signed());
         // An error means that it has just ended.
         let _ = kill(launcher, Signal::SIGTERM);
-        if self.wait_until(Instant::now() + GRACE)?.is_none() {
+        if self.wait(GRACE)?.is_none() {
             self.child.kill()?;
             self.child.wait()?;
         }

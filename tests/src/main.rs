@@ -36,6 +36,7 @@ mod program;
 mod random;
 mod scenario;
 mod stats;
+mod stopwatch;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;

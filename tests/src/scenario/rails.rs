@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use ferrorail_base::random::SplitMix64;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const MIXED: &str = "c/mixed_loop.c";
 pub(super) const SIZES: &str = "apps/sizes.c";
@@ -220,13 +220,13 @@ fn wait_within(
     what: &str,
     mut seen: impl FnMut(&Running) -> bool,
 ) -> Result<()> {
-    let time_limit = Instant::now() + limit;
+    let time_limit = running.elapsed() + limit;
     while !seen(running) {
         ensure!(
             !running.is_over()?,
             "the job ended while it waited for {what}"
         );
-        ensure!(Instant::now() < time_limit, "waited in vain for {what}");
+        ensure!(running.elapsed() < time_limit, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
