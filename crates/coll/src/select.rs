@@ -37,6 +37,9 @@ const VERSION: u32 = 1;
 /// [`Query::attach_percent`] where nothing was measured: more than any measured time.
 pub const NOT_MEASURED: u32 = 10_000;
 
+/// [`Query::attach_percent`] at which no rule prefers cross-memory attach: the most that is measured.
+pub const ATTACH_SLOWEST: u32 = NOT_MEASURED - 1;
+
 /// What an operation is, as far as every rank knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query {

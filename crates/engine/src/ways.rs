@@ -5,7 +5,7 @@
 pub(crate) use trial::Trial;
 
 use ferrorail_coll::Collective;
-use ferrorail_coll::select::NOT_MEASURED;
+use ferrorail_coll::select::{ATTACH_SLOWEST, NOT_MEASURED};
 use ferrorail_shm::host_time_ns;
 use std::collections::BTreeMap;
 
@@ -107,7 +107,8 @@ impl Ways {
             Some(attach) => {
                 calls.trial = Some(trial);
                 self.timed = Some((class, host_time_ns()));
-                Turn::By(if attach { 0 } else { NOT_MEASURED })
+                // Rules may send by attach what was not measured.
+                Turn::By(if attach { 0 } else { ATTACH_SLOWEST })
             }
         }
     }
@@ -197,7 +198,7 @@ mod tests {
             }
             ways.ended();
         };
-        assert!(turns.contains(&0) && turns.contains(&NOT_MEASURED));
+        assert!(turns.contains(&0) && turns.contains(&ATTACH_SLOWEST));
         assert!(trial.times().iter().any(|&time| time > 0));
         assert_eq!(ways.decide(CLASS, 80), None);
         for _ in 1..AGAIN.calls {

@@ -19,7 +19,7 @@ use crate::ways::{Class, Trial, Turn};
 use ferrorail_base::sync::Mutex;
 use ferrorail_base::units::size_class;
 use ferrorail_base::{ProcessId, Rank};
-use ferrorail_coll::select::NOT_MEASURED;
+use ferrorail_coll::select::{ATTACH_SLOWEST, NOT_MEASURED};
 use ferrorail_shm::Cma;
 use std::time::{Duration, Instant};
 
@@ -114,7 +114,7 @@ fn compare(
         state.ways.start(class, trial);
         return Ok(None);
     };
-    let percent = percent.min(u64::from(NOT_MEASURED) - 1) as u32;
+    let percent = percent.min(ATTACH_SLOWEST.into()) as u32;
     tracing::debug!(
         collective = class.0.name(),
         bytes_max = 1u64 << class.1,

@@ -66,3 +66,35 @@ fn two_ranks_take_what_they_have_measured() {
     assert_eq!(of(1 << 20, NOT_MEASURED), Protocol::Eager);
     assert_eq!(of(16 << 10, 80), Protocol::Eager);
 }
+
+/// Who times both ways of a class chooses by these two, and else compares one way with itself.
+#[test]
+fn what_depends_on_the_time_of_attach_differs_between_the_fastest_and_the_slowest() {
+    let mut depend = 0;
+    for &collective in Collective::ALL {
+        for (ranks, ranks_per_core) in [(2, 1), (3, 2), (4, 1), (4, 2), (8, 2), (16, 2), (64, 2)] {
+            for bytes in (14..24).map(|class| 1 << class) {
+                let ways = [0, 100, 101, ATTACH_SLOWEST, NOT_MEASURED].map(|attach_percent| {
+                    chosen(Query {
+                        collective,
+                        bytes,
+                        ranks,
+                        nodes: 1,
+                        node_size_max: ranks,
+                        ranks_per_core,
+                        attach_percent,
+                        ..QUERY
+                    })
+                });
+                if ways.iter().any(|way| *way != ways[0]) {
+                    depend += 1;
+                    assert_ne!(
+                        ways[0], ways[3],
+                        "{collective:?}, {ranks} ranks, {bytes} bytes"
+                    );
+                }
+            }
+        }
+    }
+    assert!(depend > 0);
+}
