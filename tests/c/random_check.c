@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-enum { COMMS = 7, CASES = 12, TAG = 77 };
+enum { COMMS = 7, CASES = 12, TAG = 77, LOOP_BYTES = 18000000 };
 
 static MPI_Comm comms[COMMS];
 static int world_rank, world_size;
@@ -81,6 +81,41 @@ static void end_traffic(traffic_t *traffic)
     free(traffic->out);
 }
 
+/* Blocks of one length again and again, as a program's loop has them: a communicator finds out in it which way long
+ * messages go, and what follows goes by that. */
+static void repeat_long(draw_t *shared, long batch)
+{
+    enum { EXCHANGE, TO_ROOT, FROM_ROOT, TO_ALL, WAYS };
+    MPI_Comm comm = comms[chance(shared, 40) ? 0 : below(shared, COMMS)];
+    int way = (int)below(shared, WAYS), bytes = 20000 << below(shared, 4), rank, size;
+    if (comm == MPI_COMM_NULL)
+        return;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    size_t all = (size_t)bytes * (size_t)size;
+    unsigned char *out = must(malloc(all)), *in = must(malloc(all));
+    for (int peer = 0; peer < size; peer++)
+        fill(out + (size_t)peer * (size_t)bytes, (size_t)bytes, batch * size + peer, rank);
+    memset(in, 0, all);
+    for (long calls = 100 + LOOP_BYTES / (way == EXCHANGE ? (long)all : bytes); calls > 0; calls--) {
+        if (way == EXCHANGE)
+            MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm);
+        else if (way == TO_ROOT)
+            MPI_Gather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, comm);
+        else if (way == FROM_ROOT)
+            MPI_Scatter(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, comm);
+        else
+            MPI_Bcast(rank == 0 ? out : in, bytes, MPI_BYTE, 0, comm);
+    }
+    snprintf(context, sizeof context, "loop %d of %d bytes in batch %ld", way, bytes, batch);
+    int blocks = way == EXCHANGE ? size : way == TO_ROOT ? (rank == 0) * size : way == FROM_ROOT || rank > 0;
+    int place = way == EXCHANGE || way == FROM_ROOT ? rank : 0;
+    for (int from = 0; from < blocks; from++)
+        expect_pattern(in + (size_t)from * (size_t)bytes, (size_t)bytes, batch * size + place, from);
+    free(in);
+    free(out);
+}
+
 static void give_up(const case_t *c, const char *what, long at, uint64_t seed, int batch, int number)
 {
     fprintf(stderr, "random_check: wrong: %s at %ld on rank %d of %d (%d of the world's %d): %s; "
@@ -111,6 +146,8 @@ static void run_batch(uint64_t seed, int batch, long most)
     draw_t shared = stream(seed, (uint64_t)batch, 0, 0);
     if (batch > 0 && chance(&shared, 25))
         renew((int)below(&shared, COMMS), &shared);
+    if (most >= 100000 && chance(&shared, 10))
+        repeat_long(&shared, batch);
     traffic_t traffic = begin_traffic(&shared, batch);
     int count = 1 + (int)below(&shared, CASES);
     for (int i = 0; i < count; i++) {

@@ -117,6 +117,11 @@ impl Scratch {
         }
     }
 
+    /// What long messages of a node use, part after part.
+    pub(crate) fn in_turn(&self) -> u64 {
+        self.rotating.max(self.channel * u64::from(CHANNELS))
+    }
+
     /// Whether an operation takes rotating scratch instead of its channels'. Two ranks that exchange write to lines that
     /// they have read themselves, and of ranks that share a core the next one in a scan finds in its cache what the one
     /// before has written.

@@ -4,6 +4,7 @@
 
 pub(crate) use trial::Trial;
 
+use crate::choice::regular;
 use ferrorail_coll::Collective;
 use ferrorail_coll::select::{ATTACH_SLOWEST, NOT_MEASURED};
 use ferrorail_shm::host_time_ns;
@@ -42,16 +43,24 @@ impl Until {
 }
 
 /// The class of vector forms of which no rank knows all lengths: they go by what was measured for blocks of this length, or
-/// longer ones.
+/// longer ones, else for shorter ones.
 pub(crate) const OF_VECTORS: u32 = 17;
 
 /// Calls of one collective with blocks of one size class.
 pub(crate) type Class = (Collective, u32);
 
+/// Vector forms of which no rank knows all lengths.
+const VECTORS: [Collective; 3] = [
+    Collective::Gatherv,
+    Collective::Scatterv,
+    Collective::Alltoallv,
+];
+
 /// See the module documentation.
-#[derive(Default)]
 pub(crate) struct Ways {
     classes: BTreeMap<Class, Calls>,
+    /// What each of [`VECTORS`] goes by.
+    vectors: [u32; VECTORS.len()],
     /// The call under way, if it is timed, and when it began.
     timed: Option<(Class, u64)>,
 }
@@ -75,6 +84,16 @@ pub(crate) enum Turn {
     Start,
     /// To compare times first: a round of this trial is over.
     Compare(Trial),
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self {
+            classes: BTreeMap::new(),
+            vectors: [NOT_MEASURED; VECTORS.len()],
+            timed: None,
+        }
+    }
 }
 
 impl Ways {
@@ -132,13 +151,25 @@ impl Ways {
         })
     }
 
-    /// Has calls of `class` go by `percent`, until it is time to measure again. The percentage that they went by before,
-    /// if it was another.
-    pub fn decide(&mut self, class: Class, percent: u32) -> Option<u32> {
-        let calls = self.classes.get_mut(&class)?;
+    /// Has calls of `class` go by `percent`, until it is time to measure again, and the vector forms that go by it. Which
+    /// collectives went by another percentage before.
+    pub fn decide(&mut self, class: Class, percent: u32) -> Vec<(Collective, u32)> {
+        let Some(calls) = self.classes.get_mut(&class) else {
+            return Vec::new();
+        };
         calls.until_trial = AGAIN;
         let before = std::mem::replace(&mut calls.percent, percent);
-        (before != percent && before != NOT_MEASURED).then_some(before)
+        let mut changed = vec![(class.0, before, percent)];
+        for (index, vector) in VECTORS.into_iter().enumerate() {
+            let now = self.measured_for(regular(vector));
+            let before = std::mem::replace(&mut self.vectors[index], now);
+            changed.push((vector, before, now));
+        }
+        let is_other = |&(_, before, now): &(_, u32, u32)| before != now && before != NOT_MEASURED;
+        let others = changed.into_iter().filter(is_other);
+        others
+            .map(|(collective, before, _)| (collective, before))
+            .collect()
     }
 
     /// What a class goes by that was not measured: as the next shorter one that was.
@@ -147,10 +178,21 @@ impl Ways {
         first_measured(shorter.rev().map(|(_, calls)| calls.percent))
     }
 
-    /// What vector forms go by whose form with blocks of one length is `regular`.
-    pub fn of_vectors(&self, regular: Collective) -> u32 {
-        let long = (regular, OF_VECTORS)..=(regular, u32::MAX);
-        first_measured((self.classes.range(long)).map(|(_, calls)| calls.percent))
+    /// What calls of a vector form go by of which no rank knows all lengths: all ranks', also those that have no long blocks,
+    /// as what a call takes of scratch depends on it.
+    #[inline(always)]
+    pub fn of_vectors(&self, collective: Collective) -> u32 {
+        let index = VECTORS.iter().position(|&vector| vector == collective);
+        index.map_or(NOT_MEASURED, |index| self.vectors[index])
+    }
+
+    /// What was measured for long blocks of `regular`.
+    fn measured_for(&self, regular: Collective) -> u32 {
+        let long = (self.classes).range((regular, OF_VECTORS)..=(regular, u32::MAX));
+        match first_measured(long.map(|(_, calls)| calls.percent)) {
+            NOT_MEASURED => self.of_shorter((regular, OF_VECTORS)),
+            percent => percent,
+        }
     }
 }
 
@@ -188,7 +230,7 @@ mod tests {
             passed += BLOCK;
         }
         assert_eq!(passed, FIRST.bytes);
-        assert_eq!(ways.start(CLASS, Trial::new(BLOCK)), NOT_MEASURED);
+        assert_eq!(ways.start(CLASS, Trial::new(BLOCK, 0)), NOT_MEASURED);
         let mut turns = Vec::new();
         let trial = loop {
             match next(&mut ways, CLASS, BLOCK) {
@@ -200,17 +242,22 @@ mod tests {
         };
         assert!(turns.contains(&0) && turns.contains(&ATTACH_SLOWEST));
         assert!(trial.times().iter().any(|&time| time > 0));
-        assert_eq!(ways.decide(CLASS, 80), None);
+        assert_eq!(ways.decide(CLASS, 80), []);
         for _ in 1..AGAIN.calls {
             assert!(matches!(next(&mut ways, CLASS, AGAIN.bytes), Turn::By(80)));
         }
         assert!(matches!(next(&mut ways, CLASS, 1), Turn::Start));
-        assert_eq!(ways.decide(CLASS, 120), Some(80));
+        let vectors = (Collective::Alltoallv, 80);
+        assert_eq!(ways.decide(CLASS, 120), [(CLASS.0, 80), vectors]);
     }
 
     #[test]
     fn vector_forms_go_by_long_blocks_of_their_regular_form() {
         let mut ways = Ways::default();
+        assert_eq!(ways.of_vectors(Collective::Alltoallv), NOT_MEASURED);
+        next(&mut ways, (Collective::Alltoall, OF_VECTORS - 1), BLOCK);
+        ways.decide((Collective::Alltoall, OF_VECTORS - 1), 40);
+        assert_eq!(ways.of_vectors(Collective::Alltoallv), 40);
         for (collective, class, percent) in [
             (Collective::Alltoall, OF_VECTORS - 1, 50),
             (Collective::Alltoall, OF_VECTORS + 2, 60),
@@ -220,7 +267,7 @@ mod tests {
             next(&mut ways, (collective, class), BLOCK);
             ways.decide((collective, class), percent);
         }
-        assert_eq!(ways.of_vectors(Collective::Alltoall), 60);
+        assert_eq!(ways.of_vectors(Collective::Alltoallv), 60);
         let unmeasured = (Collective::Alltoall, OF_VECTORS + 1);
         assert!(matches!(next(&mut ways, unmeasured, BLOCK), Turn::By(50)));
         let unmeasured = (Collective::Alltoall, OF_VECTORS - 2);
@@ -228,6 +275,6 @@ mod tests {
             next(&mut ways, unmeasured, BLOCK),
             Turn::By(NOT_MEASURED)
         ));
-        assert_eq!(ways.of_vectors(Collective::Gather), NOT_MEASURED);
+        assert_eq!(ways.of_vectors(Collective::Gatherv), NOT_MEASURED);
     }
 }

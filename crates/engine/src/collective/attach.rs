@@ -12,6 +12,7 @@ use super::words::gather_words;
 use super::{Call, choice};
 use crate::EngineError;
 use crate::plan::{Found, PlanKey, selector};
+use crate::scratch::Scratch;
 use crate::selection::LONG_BYTES_MIN;
 use crate::team::map::Map;
 use crate::team::state::State;
@@ -69,7 +70,7 @@ fn percent(map: &Map, state: &mut State, call: &Call<'_>) -> Result<u32, EngineE
         return Ok(NOT_MEASURED);
     }
     let Some(block) = block(map, call) else {
-        return Ok(state.ways.of_vectors(choice::regular(call.collective)));
+        return Ok(state.ways.of_vectors(call.collective));
     };
     let class = (call.collective, size_class(block as u64));
     let passed = match call.collective.is_rooted() {
@@ -96,7 +97,8 @@ fn start(map: &Map, state: &mut State, class: Class, passed: usize) -> Result<u3
     let [known] = gather_words(map, state, [known])?[0];
     // In a fiber a call's time is that of what the program does meanwhile.
     if known == UNKNOWN && !map.wait.suspends && reaches_all(map, state)? {
-        return Ok(state.ways.start(class, Trial::new(passed)));
+        let trial = Trial::new(passed, Scratch::of(map).in_turn() as usize);
+        return Ok(state.ways.start(class, trial));
     }
     let percent = u32::try_from(known).unwrap_or(NOT_MEASURED);
     Ok(decide(map, state, class, percent))
@@ -126,8 +128,8 @@ fn compare(
 }
 
 fn decide(map: &Map, state: &mut State, class: Class, percent: u32) -> u32 {
-    if let Some(before) = state.ways.decide(class, percent) {
-        state.plans.forget(map, class.0, before);
+    for (collective, before) in state.ways.decide(class, percent) {
+        state.plans.forget(map, collective, before);
     }
     percent
 }

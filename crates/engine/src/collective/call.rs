@@ -4,6 +4,7 @@ use crate::choice;
 use crate::plan::PlanKey;
 use crate::reducer::Reducer;
 use crate::run::{BlockList, Side};
+use crate::ways::Ways;
 use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
 
@@ -46,6 +47,15 @@ impl<S, R> Call<'_, S, R> {
 }
 
 impl<'a, S: BlockList, R: BlockList> Call<'a, S, R> {
+    /// What is chosen for it if this rank knows of no long block; others may.
+    #[inline(always)]
+    pub fn short_key(&self, ways: &Ways) -> PlanKey {
+        match choice::by_length(self.collective) {
+            true => (self.key()).with_attach_percent(ways.of_vectors(self.collective)),
+            false => self.key(),
+        }
+    }
+
     /// Length of the longest block that all ranks, or else this one, know of.
     #[inline(always)]
     pub fn longest(&self) -> usize {

@@ -56,7 +56,7 @@ impl Team {
         let state = &mut *state;
         let longest = call.longest();
         let key = match longest < LONG_BYTES_MIN {
-            true => call.key(),
+            true => call.short_key(&state.ways),
             false => match attach::key(&self.map, state, &call.general()) {
                 Ok(key) => key,
                 Err(error) => return Err(self.failed(state, error)),

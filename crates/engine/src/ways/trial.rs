@@ -14,12 +14,18 @@ const LONG_BYTES: usize = 4 << 20;
 /// As many of them are not timed: what the other way left in caches is gone then.
 const UNTIMED: usize = 1;
 
+/// Calls through the segment before the first round, at most.
+const FIRST_CALLS: usize = 64;
+
 /// If one way takes as much of the other's time, in percent, in the first two rounds, these are enough.
 const CLEAR_PERCENT: u64 = 150;
 
 /// The calls of one trial.
 #[derive(Debug)]
 pub(crate) struct Trial {
+    /// Calls through the segment that are left before the first round: those that use all scratch once, whose pages may
+    /// not be there.
+    before: usize,
     /// In a row that go one way.
     in_a_row: usize,
     /// In this round.
@@ -40,9 +46,10 @@ const TIMED: usize = CALLS - UNTIMED;
 pub(crate) type Times = [u64; 4 * TIMED];
 
 impl Trial {
-    /// Of calls in which a rank passes on `passed` bytes.
-    pub fn new(passed: usize) -> Self {
+    /// Of calls in which a rank passes on `passed` bytes, through `scratch` bytes that take turns.
+    pub fn new(passed: usize, scratch: usize) -> Self {
         Self {
+            before: scratch.div_ceil(passed.max(1)).min(FIRST_CALLS),
             in_a_row: match passed < LONG_BYTES {
                 true => CALLS,
                 false => LONG_CALLS,
@@ -56,6 +63,10 @@ impl Trial {
 
     /// Whether the next call, with blocks of `bytes` bytes, goes by attach; none if the round is over.
     pub fn next(&mut self, bytes: usize) -> Option<bool> {
+        if self.before > 0 {
+            self.before -= 1;
+            return Some(false);
+        }
         let way = self.calls / self.in_a_row;
         if way == 2 {
             return None;
@@ -148,7 +159,7 @@ mod tests {
     #[test]
     fn the_ways_take_turns_and_the_first_of_a_turn_is_not_timed() {
         for (passed, in_a_row) in [(1000, CALLS), (LONG_BYTES, LONG_CALLS)] {
-            let mut trial = Trial::new(passed);
+            let mut trial = Trial::new(passed, 0);
             let ways = round(&mut trial, [200, 300]);
             assert_eq!(ways.len(), 2 * in_a_row);
             assert_eq!(ways.iter().filter(|&&attach| attach).count(), in_a_row);
@@ -158,6 +169,19 @@ mod tests {
                 assert!(way.chunks(2).take(timed).all(|call| took(call) == ns));
                 assert!(way.chunks(2).skip(timed).all(|call| took(call) == 0));
             }
+        }
+    }
+
+    #[test]
+    fn all_scratch_is_used_once_before_the_first_round() {
+        for (passed, scratch, calls) in [(100, 250, 3), (1, 1 << 20, FIRST_CALLS), (0, 0, 0)] {
+            let mut trial = Trial::new(passed, scratch);
+            let ways = round(&mut trial, [200, 300]);
+            assert_eq!(ways.len(), calls + 2 * CALLS);
+            assert!(ways[..calls + CALLS].iter().all(|&attach| !attach));
+            assert_eq!(trial.times()[1] - trial.times()[0], 200);
+            trial.compared(&[trial.times()], true);
+            assert_eq!(round(&mut trial, [200, 300]).len(), 2 * CALLS);
         }
     }
 
@@ -174,7 +198,7 @@ mod tests {
     #[test]
     fn two_clear_rounds_are_enough_and_the_fastest_of_each_way_counts() {
         let result = |rounds: &[[u64; 2]]| {
-            let mut trial = Trial::new(0);
+            let mut trial = Trial::new(0, 0);
             let mut results = rounds.iter().map(|&times| {
                 round(&mut trial, times);
                 trial.compared(&[trial.times()], true)

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::on_threads::on_ranks;
+use crate::run::Block;
 use crate::ways::OF_VECTORS;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::Collective;
@@ -24,7 +25,7 @@ fn all_ranks_come_to_the_same_time_of_their_own_calls() {
                 assert!(block.iter().all(|&byte| byte == from as u8), "call {call}");
             }
         }
-        let of_vectors = team.state().ways.of_vectors(Collective::Alltoall);
+        let of_vectors = team.state().ways.of_vectors(Collective::Alltoallv);
         percents.lock().push(of_vectors);
     });
     let percents = percents.lock();
@@ -48,4 +49,58 @@ fn times_are_of_teams_with_as_much_scratch() {
     on_ranks(2, &of(Some(16 << 10)), |team| {
         assert_eq!(recent(&team.map, CLASS), None);
     });
+}
+
+/// What a call takes of rotating scratch depends on the times, and the next one begins where it ends.
+#[test]
+fn a_rank_without_long_blocks_goes_by_the_same_times() {
+    const RANKS: usize = 4;
+    const LONG: usize = 60 << 10;
+    for percent in [150, 50] {
+        on_ranks(RANKS as u32, &Settings::default(), |team| {
+            let me = team.map.rank.index();
+            {
+                let (mut state, class) = (team.state(), (Collective::Alltoall, 16));
+                state.ways.next(class, (LONG, LONG), || true);
+                decide(&team.map, &mut state, class, percent);
+            }
+            let mut received = vec![0; RANKS * LONG];
+            for call in 0..100 {
+                let sent: Vec<u8> = (0..RANKS * LONG)
+                    .map(|at| (call + 5 * me + at / LONG) as u8)
+                    .collect();
+                let blocks: [Block; RANKS] = std::array::from_fn(|peer| Block {
+                    offset: (peer * LONG) as isize,
+                    bytes: if me == 0 || peer == 0 {
+                        64
+                    } else {
+                        LONG - 1000 * (call % 9)
+                    },
+                });
+                received.fill(0);
+                let (from, to) = (sent.as_ptr(), received.as_mut_ptr());
+                // SAFETY: four blocks each, which nobody else uses.
+                let outcome = unsafe { team.alltoallv(from, &blocks, to, &blocks) };
+                outcome.expect("an all-to-all with lengths");
+                let expected = |peer: usize| (call + 5 * peer + me) as u8;
+                for (peer, block) in received.chunks(LONG).enumerate() {
+                    let (own, rest) = block.split_at(blocks[peer].bytes);
+                    assert!(
+                        own.iter().all(|&byte| byte == expected(peer)),
+                        "call {call}"
+                    );
+                    assert!(rest.iter().all(|&byte| byte == 0), "call {call}");
+                }
+                let bytes = 20_000 + 977 * (call % 12);
+                let (from, to) = (sent.as_ptr(), received.as_mut_ptr());
+                // SAFETY: four blocks each, which nobody else uses.
+                let outcome = unsafe { team.alltoall(from, to, bytes) };
+                outcome.expect("an all-to-all");
+                for (at, &byte) in received[..RANKS * bytes].iter().enumerate() {
+                    let (peer, place) = (at / bytes, me * bytes + at % bytes);
+                    assert_eq!(byte, (call + 5 * peer + place / LONG) as u8, "call {call}");
+                }
+            }
+        });
+    }
 }
