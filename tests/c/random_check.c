@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-enum { COMMS = 7, CASES = 12, TAG = 77, LOOP_BYTES = 18000000 };
+enum { COMMS = 7, CASES = 12, TAG = 77, LOOP_BYTES = 18000000, LOOP_CALLS = 350 };
 
 static MPI_Comm comms[COMMS];
 static int world_rank, world_size;
@@ -85,7 +85,7 @@ static void end_traffic(traffic_t *traffic)
  * messages go, and what follows goes by that. */
 static void repeat_long(draw_t *shared, long batch)
 {
-    enum { EXCHANGE, TO_ROOT, FROM_ROOT, TO_ALL, WAYS };
+    enum { EXCHANGE, TO_ROOT, FROM_ROOT, TO_ALL, WITH_LENGTHS, WAYS };
     MPI_Comm comm = comms[chance(shared, 40) ? 0 : below(shared, COMMS)];
     int way = (int)below(shared, WAYS), bytes = 20000 << below(shared, 4), rank, size;
     if (comm == MPI_COMM_NULL)
@@ -94,24 +94,34 @@ static void repeat_long(draw_t *shared, long batch)
     MPI_Comm_size(comm, &size);
     size_t all = (size_t)bytes * (size_t)size;
     unsigned char *out = must(malloc(all)), *in = must(malloc(all));
+    int *lengths = must(malloc(sizeof *lengths * 2 * (size_t)size)), *places = lengths + size;
+    for (int peer = 0; peer < size; peer++) {
+        lengths[peer] = way == WITH_LENGTHS && (rank == 0 || peer == 0) ? 64 : bytes;
+        places[peer] = peer * bytes;
+    }
     for (int peer = 0; peer < size; peer++)
         fill(out + (size_t)peer * (size_t)bytes, (size_t)bytes, batch * size + peer, rank);
     memset(in, 0, all);
-    for (long calls = 100 + LOOP_BYTES / (way == EXCHANGE ? (long)all : bytes); calls > 0; calls--) {
+    long calls = 100 + LOOP_BYTES / (way == EXCHANGE ? (long)all : bytes);
+    for (calls = way == WITH_LENGTHS ? LOOP_CALLS : calls; calls > 0; calls--) {
         if (way == EXCHANGE)
             MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm);
         else if (way == TO_ROOT)
             MPI_Gather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, comm);
         else if (way == FROM_ROOT)
             MPI_Scatter(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, comm);
+        else if (way == WITH_LENGTHS)
+            MPI_Alltoallv(out, lengths, places, MPI_BYTE, in, lengths, places, MPI_BYTE, comm);
         else
             MPI_Bcast(rank == 0 ? out : in, bytes, MPI_BYTE, 0, comm);
     }
     snprintf(context, sizeof context, "loop %d of %d bytes in batch %ld", way, bytes, batch);
-    int blocks = way == EXCHANGE ? size : way == TO_ROOT ? (rank == 0) * size : way == FROM_ROOT || rank > 0;
-    int place = way == EXCHANGE || way == FROM_ROOT ? rank : 0;
+    int exchanges = way == EXCHANGE || way == WITH_LENGTHS;
+    int blocks = exchanges ? size : way == TO_ROOT ? (rank == 0) * size : way == FROM_ROOT || rank > 0;
+    int place = exchanges || way == FROM_ROOT ? rank : 0;
     for (int from = 0; from < blocks; from++)
-        expect_pattern(in + (size_t)from * (size_t)bytes, (size_t)bytes, batch * size + place, from);
+        expect_pattern(in + (size_t)from * (size_t)bytes, (size_t)lengths[from], batch * size + place, from);
+    free(lengths);
     free(in);
     free(out);
 }

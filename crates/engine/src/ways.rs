@@ -2,15 +2,18 @@
 //!
 //! All ranks know the same, but for times: which call goes which way follows from the calls that they have made.
 
-pub(crate) use trial::Trial;
+pub(crate) use trial::{TIMED_CALLS, Times, Trial};
+pub(crate) use vectors::Vector;
 
 use crate::choice::regular;
 use ferrorail_coll::Collective;
 use ferrorail_coll::select::{ATTACH_SLOWEST, NOT_MEASURED};
 use ferrorail_shm::host_time_ns;
 use std::collections::BTreeMap;
+use vectors::VECTORS;
 
 mod trial;
+mod vectors;
 
 /// What a class has to have done before it is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,20 +52,19 @@ pub(crate) const OF_VECTORS: u32 = 17;
 /// Calls of one collective with blocks of one size class.
 pub(crate) type Class = (Collective, u32);
 
-/// Vector forms of which no rank knows all lengths.
-const VECTORS: [Collective; 3] = [
-    Collective::Gatherv,
-    Collective::Scatterv,
-    Collective::Alltoallv,
-];
-
 /// See the module documentation.
 pub(crate) struct Ways {
     classes: BTreeMap<Class, Calls>,
     /// What each of [`VECTORS`] goes by.
-    vectors: [u32; VECTORS.len()],
+    vectors: [Vector; VECTORS.len()],
     /// The call under way, if it is timed, and when it began.
-    timed: Option<(Class, u64)>,
+    timed: Option<(Timed, u64)>,
+}
+
+/// Of what the call under way is.
+enum Timed {
+    Class(Class),
+    Vector(Collective),
 }
 
 /// The calls of a class.
@@ -88,15 +90,20 @@ pub(crate) enum Turn {
 
 impl Default for Ways {
     fn default() -> Self {
-        Self {
-            classes: BTreeMap::new(),
-            vectors: [NOT_MEASURED; VECTORS.len()],
-            timed: None,
-        }
+        Self::new(false)
     }
 }
 
 impl Ways {
+    /// Of a team that measures vector forms of which no rank knows all lengths, if it `measures_vectors`.
+    pub fn new(measures_vectors: bool) -> Self {
+        Self {
+            classes: BTreeMap::new(),
+            vectors: VECTORS.map(|_| Vector::new(measures_vectors)),
+            timed: None,
+        }
+    }
+
     /// The next call of `class`, with blocks of `block` bytes, in which a rank passes on `passed` bytes. If it is timed, its time
     /// is taken from here to [`Ways::ended`]. Whether the choice for the class `depends` on times is asked once.
     pub fn next(
@@ -121,11 +128,11 @@ impl Ways {
                 (false, percent) => Turn::By(percent),
             };
         };
-        match trial.next(block) {
+        match trial.next(block.max(1)) {
             None => Turn::Compare(trial),
             Some(attach) => {
                 calls.trial = Some(trial);
-                self.timed = Some((class, host_time_ns()));
+                self.timed = Some((Timed::Class(class), host_time_ns()));
                 // Rules may send by attach what was not measured.
                 Turn::By(if attach { 0 } else { ATTACH_SLOWEST })
             }
@@ -135,9 +142,15 @@ impl Ways {
     /// A call has ended.
     #[inline]
     pub fn ended(&mut self) {
-        if let Some((class, start)) = self.timed.take() {
-            let calls = self.classes.get_mut(&class);
-            if let Some(trial) = calls.and_then(|calls| calls.trial.as_mut()) {
+        if let Some((timed, start)) = self.timed.take() {
+            let trial = match timed {
+                Timed::Class(class) => {
+                    let calls = self.classes.get_mut(&class);
+                    calls.and_then(|calls| calls.trial.as_mut())
+                }
+                Timed::Vector(collective) => self.vector(collective).trial(),
+            };
+            if let Some(trial) = trial {
                 trial.took(start, host_time_ns());
             }
         }
@@ -159,17 +172,14 @@ impl Ways {
         };
         calls.until_trial = AGAIN;
         let before = std::mem::replace(&mut calls.percent, percent);
-        let mut changed = vec![(class.0, before, percent)];
-        for (index, vector) in VECTORS.into_iter().enumerate() {
+        let other = (before != percent && before != NOT_MEASURED).then_some(before);
+        let mut others: Vec<_> = other.map(|before| (class.0, before)).into_iter().collect();
+        for vector in VECTORS {
             let now = self.measured_for(regular(vector));
-            let before = std::mem::replace(&mut self.vectors[index], now);
-            changed.push((vector, before, now));
+            let before = self.vector(vector).follow(now);
+            others.extend(before.map(|before| (vector, before)));
         }
-        let is_other = |&(_, before, now): &(_, u32, u32)| before != now && before != NOT_MEASURED;
-        let others = changed.into_iter().filter(is_other);
         others
-            .map(|(collective, before, _)| (collective, before))
-            .collect()
     }
 
     /// What a class goes by that was not measured: as the next shorter one that was.
@@ -182,8 +192,34 @@ impl Ways {
     /// as what a call takes of scratch depends on it.
     #[inline(always)]
     pub fn of_vectors(&self, collective: Collective) -> u32 {
-        let index = VECTORS.iter().position(|&vector| vector == collective);
-        index.map_or(NOT_MEASURED, |index| self.vectors[index])
+        self.vectors[place(collective)].percent()
+    }
+
+    /// One more call of a vector form. Whether all ranks look in it at what they have passed on, or take part in a trial.
+    #[inline(always)]
+    pub fn looks(&mut self, collective: Collective) -> bool {
+        self.vector(collective).looks()
+    }
+
+    /// A vector form.
+    #[inline(always)]
+    pub fn vector(&mut self, collective: Collective) -> &mut Vector {
+        &mut self.vectors[place(collective)]
+    }
+
+    /// As [`Ways::next`], of a vector form with long blocks here, or in which all ranks look, if so; of those that count this rank
+    /// sends and receives so many bytes.
+    pub fn next_vector(
+        &mut self,
+        collective: Collective,
+        looks: bool,
+        [sent, received]: [usize; 2],
+    ) -> Turn {
+        let turn = self.vector(collective).next(looks, sent);
+        if sent + received > 0 && self.vector(collective).trial().is_some() {
+            self.timed = Some((Timed::Vector(collective), host_time_ns()));
+        }
+        turn
     }
 
     /// What was measured for long blocks of `regular`.
@@ -194,6 +230,13 @@ impl Ways {
             percent => percent,
         }
     }
+}
+
+/// Where a vector form is among [`VECTORS`].
+#[inline(always)]
+fn place(collective: Collective) -> usize {
+    let place = VECTORS.iter().position(|&vector| vector == collective);
+    place.expect("a vector form of which no rank knows all lengths")
 }
 
 fn first_measured(mut percents: impl Iterator<Item = u32>) -> u32 {

@@ -54,23 +54,32 @@ static MEASURED: Mutex<Vec<Measured>> = Mutex::new(Vec::new());
 /// anew.
 const KEPT: usize = 512;
 
-/// What a long `call` is to be chosen by. It may be one of those that are timed, from here on.
+/// What a long `call` is to be chosen by, or one in which all ranks look, if so. It may be one of those that are timed, from
+/// here on.
 ///
 /// # Errors
 /// Those of the operations in which ranks compare times.
 #[cold]
 #[inline(never)]
-pub(super) fn key(map: &Map, state: &mut State, call: &Call<'_>) -> Result<PlanKey, EngineError> {
-    let percent = percent(map, state, call)?;
+pub(super) fn key(
+    map: &Map,
+    state: &mut State,
+    call: &Call<'_>,
+    looks: bool,
+) -> Result<PlanKey, EngineError> {
+    let percent = percent(map, state, call, looks)?;
     Ok(call.key().with_attach_percent(percent))
 }
 
-fn percent(map: &Map, state: &mut State, call: &Call<'_>) -> Result<u32, EngineError> {
-    if !measures(map) {
+fn percent(map: &Map, state: &mut State, call: &Call<'_>, looks: bool) -> Result<u32, EngineError> {
+    if !map.measures_ways() {
         return Ok(NOT_MEASURED);
     }
     let Some(block) = block(map, call) else {
-        return Ok(state.ways.of_vectors(call.collective));
+        return match is_pair(map) {
+            true => Ok(state.ways.of_vectors(call.collective)),
+            false => vectors::percent(map, state, call, looks),
+        };
     };
     let class = (call.collective, size_class(block as u64));
     let passed = match call.collective.is_rooted() {
@@ -155,14 +164,6 @@ fn keep(map: &Map, class: Class, percent: u32) {
     });
 }
 
-/// Whether ranks measure: those of one node that reach each other's memory, unless the program says what attach takes.
-fn measures(map: &Map) -> bool {
-    map.topology.node_count() == 1
-        && map.topology.size() > 1
-        && map.zero_copy
-        && map.settings.attach_percent.is_none()
-}
-
 /// Length of the blocks of `call`, if all ranks know that it is at least [`LONG_BYTES_MIN`]: of forms in which lengths are known
 /// to the two ends alone, where there are no others.
 fn block(map: &Map, call: &Call<'_>) -> Option<usize> {
@@ -188,6 +189,8 @@ fn reaches_all(map: &Map, state: &mut State) -> Result<bool, EngineError> {
     let all = gather_words(map, state, [mine.into()])?;
     Ok(all.iter().all(|&reaches| reaches == [1]))
 }
+
+mod vectors;
 
 #[cfg(test)]
 mod tests;

@@ -55,9 +55,11 @@ impl Team {
         let mut state = self.enter()?;
         let state = &mut *state;
         let longest = call.longest();
-        let key = match longest < LONG_BYTES_MIN {
+        let looks = choice::by_length(call.collective) && state.ways.looks(call.collective);
+        let is_short = longest < LONG_BYTES_MIN && !looks;
+        let key = match is_short {
             true => call.short_key(&state.ways),
-            false => match attach::key(&self.map, state, &call.general()) {
+            false => match attach::key(&self.map, state, &call.general(), looks) {
                 Ok(key) => key,
                 Err(error) => return Err(self.failed(state, error)),
             },
@@ -72,7 +74,7 @@ impl Team {
             }
             None => self.planned(state, &call.general(), key),
         };
-        if longest >= LONG_BYTES_MIN {
+        if !is_short {
             state.ways.ended();
         }
         match outcome {

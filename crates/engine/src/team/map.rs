@@ -238,6 +238,21 @@ impl Map {
         }
     }
 
+    /// Whether ranks measure the ways of long messages: those of one node that reach each other's memory, unless the program says
+    /// what attach takes.
+    pub fn measures_ways(&self) -> bool {
+        self.topology.node_count() == 1
+            && self.topology.size() > 1
+            && self.zero_copy
+            && self.settings.attach_percent.is_none()
+    }
+
+    /// The same of vector forms of which no rank knows all lengths. Two know the only one, and in a fiber a call's time is that
+    /// of what the program does meanwhile.
+    pub fn measures_vectors(&self) -> bool {
+        self.measures_ways() && self.topology.size() > 2 && !self.wait.suspends
+    }
+
     /// All ranks but this one.
     pub fn others(&self) -> impl Iterator<Item = Rank> + '_ {
         let all = (0..self.topology.size()).map(Rank);

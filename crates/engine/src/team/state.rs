@@ -123,6 +123,7 @@ impl State {
         });
         Self {
             sequence,
+            ways: Ways::new(map.measures_vectors()),
             links: vec![None; size],
             rail_turn: RailTurn::after(map.node_rank.index(), map.rail_count().into()),
             rtr: vec![None; size],

@@ -31,7 +31,7 @@ pub(crate) struct Trial {
     /// In this round.
     calls: usize,
     /// Bytes of a block of each timed one, those through the segment first.
-    bytes: [usize; 2 * TIMED],
+    bytes: [usize; TIMED_CALLS],
     /// When this rank began and ended them.
     times: Times,
     /// What calls took in the rounds before, through the segment and by attach.
@@ -41,9 +41,12 @@ pub(crate) struct Trial {
 /// Calls that are timed, of those in a row.
 const TIMED: usize = CALLS - UNTIMED;
 
+/// The same of both ways.
+pub(crate) const TIMED_CALLS: usize = 2 * TIMED;
+
 /// When the timed calls of a round began and ended, in ns of the time that all ranks of a host share, those through the segment first; 0 for those that
 /// there are not.
-pub(crate) type Times = [u64; 4 * TIMED];
+pub(crate) type Times = [u64; 2 * TIMED_CALLS];
 
 impl Trial {
     /// Of calls in which a rank passes on `passed` bytes, through `scratch` bytes that take turns.
@@ -55,7 +58,7 @@ impl Trial {
                 false => LONG_CALLS,
             },
             calls: 0,
-            bytes: [0; 2 * TIMED],
+            bytes: [0; TIMED_CALLS],
             times: Times::default(),
             rounds: Vec::new(),
         }
@@ -73,7 +76,7 @@ impl Trial {
         }
         self.calls += 1;
         if let Some(timed) = self.timed() {
-            self.bytes[timed] = bytes.max(1);
+            self.bytes[timed] = bytes;
         }
         Some(way == 1)
     }
@@ -97,6 +100,25 @@ impl Trial {
         self.times
     }
 
+    /// Bytes of a block of each timed call of the round, 0 for those that there are not.
+    pub fn bytes(&self) -> [usize; TIMED_CALLS] {
+        self.bytes
+    }
+
+    /// What is to count instead, of all ranks. Whether that is something of each way.
+    pub fn count(&mut self, bytes: [usize; TIMED_CALLS]) -> bool {
+        self.bytes = bytes;
+        bytes
+            .chunks(TIMED)
+            .all(|way| way.iter().any(|&bytes| bytes > 0))
+    }
+
+    /// The round is made once more.
+    pub fn again(&mut self) {
+        (self.calls, self.times) = (0, Times::default());
+        self.bytes = [0; TIMED_CALLS];
+    }
+
     /// All ranks took these times in the round: the time by attach in percent of the time through the segment, or none if
     /// another round is wanted. The fastest round of each way counts.
     pub fn compared(&mut self, all: &[Times], have_cores: bool) -> Option<u64> {
@@ -107,7 +129,7 @@ impl Trial {
             calls.map(took).sum::<u64>().max(1)
         });
         self.rounds.push(round);
-        (self.calls, self.times) = (0, Times::default());
+        self.again();
         let is_clear = |[one, other]: [u64; 2]| 100 * one > CLEAR_PERCENT * other;
         let clear = self.rounds.len() == 2
             && (self.rounds.iter().all(|&round| is_clear(round))
