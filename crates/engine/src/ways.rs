@@ -99,7 +99,7 @@ impl Ways {
     pub fn new(measures_vectors: bool) -> Self {
         Self {
             classes: BTreeMap::new(),
-            vectors: VECTORS.map(|_| Vector::new(measures_vectors)),
+            vectors: VECTORS.map(|collective| Vector::new(collective, measures_vectors)),
             timed: None,
         }
     }

@@ -120,7 +120,7 @@ fn a_rank_without_long_blocks_goes_by_the_same_times() {
 fn vector_forms_are_timed_of_which_no_rank_knows_all_lengths() {
     let percents = Mutex::new(Vec::new());
     on_ranks(RANKS as u32, &Settings::default(), |team| {
-        for call in 0..450 {
+        for call in 0..500 {
             exchange_but_with_rank_0(team, call);
             if call % 7 == 0 {
                 exchange_with_all(team, call);
