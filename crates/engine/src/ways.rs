@@ -23,8 +23,7 @@ struct Until {
     bytes: usize,
 }
 
-/// A rank's rotating scratch has been used some times over then, and its pages are there; and the program has made about as
-/// many calls as go the slower way.
+/// The program has made about as many calls then as go the slower way in a trial.
 const FIRST: Until = Until {
     calls: 8,
     bytes: 16 << 20,
