@@ -7,7 +7,7 @@ pub(crate) use vectors::Vector;
 
 use crate::choice::regular;
 use ferrorail_coll::Collective;
-use ferrorail_coll::select::{ATTACH_SLOWEST, NOT_MEASURED};
+use ferrorail_coll::select::NOT_MEASURED;
 use ferrorail_shm::host_time_ns;
 use std::collections::BTreeMap;
 use vectors::VECTORS;
@@ -133,8 +133,7 @@ impl Ways {
             Some(attach) => {
                 calls.trial = Some(trial);
                 self.timed = Some((Timed::Class(class), host_time_ns()));
-                // Rules may send by attach what was not measured.
-                Turn::By(if attach { 0 } else { ATTACH_SLOWEST })
+                Turn::By(Trial::percent(attach))
             }
         }
     }
@@ -172,7 +171,7 @@ impl Ways {
         };
         calls.until_trial = AGAIN;
         let before = std::mem::replace(&mut calls.percent, percent);
-        let other = (before != percent && before != NOT_MEASURED).then_some(before);
+        let other = outdated(before, percent);
         let mut others: Vec<_> = other.map(|before| (class.0, before)).into_iter().collect();
         for vector in VECTORS {
             let now = self.measured_for(regular(vector));
@@ -232,6 +231,11 @@ impl Ways {
     }
 }
 
+/// What calls went by `before`, if they go by another percentage `now`: what was made for it is of no more use.
+fn outdated(before: u32, now: u32) -> Option<u32> {
+    (before != now && before != NOT_MEASURED).then_some(before)
+}
+
 /// Where a vector form is among [`VECTORS`].
 #[inline(always)]
 fn place(collective: Collective) -> usize {
@@ -247,6 +251,7 @@ fn first_measured(mut percents: impl Iterator<Item = u32>) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrorail_coll::select::ATTACH_SLOWEST;
 
     const CLASS: Class = (Collective::Alltoall, OF_VECTORS);
     const BLOCK: usize = 1 << OF_VECTORS;

@@ -106,11 +106,15 @@ fn start(map: &Map, state: &mut State, class: Class, passed: usize) -> Result<u3
     let [known] = gather_words(map, state, [known])?[0];
     // In a fiber a call's time is that of what the program does meanwhile.
     if known == UNKNOWN && !map.wait.suspends && reaches_all(map, state)? {
-        let trial = Trial::new(passed, Scratch::of(map).in_turn() as usize);
-        return Ok(state.ways.start(class, trial));
+        return Ok(state.ways.start(class, trial(map, passed)));
     }
     let percent = u32::try_from(known).unwrap_or(NOT_MEASURED);
     Ok(decide(map, state, class, percent))
+}
+
+/// A trial of calls in which a rank passes on `passed` bytes.
+fn trial(map: &Map, passed: usize) -> Trial {
+    Trial::new(passed, Scratch::of(map).in_turn() as usize)
 }
 
 /// Compares what all ranks took in the last round of `trial`. None if it goes on.
@@ -125,15 +129,21 @@ fn compare(
         state.ways.start(class, trial);
         return Ok(None);
     };
+    let percent = found(map, class, Some(1 << class.1), percent);
+    Ok(Some(decide(map, state, class, percent)))
+}
+
+/// Keeps what a trial of `class` found, whose blocks have up to so many bytes, if that is known. What calls go by then.
+fn found(map: &Map, class: Class, bytes_max: Option<u64>, percent: u64) -> u32 {
     let percent = percent.min(ATTACH_SLOWEST.into()) as u32;
     tracing::debug!(
         collective = class.0.name(),
-        bytes_max = 1u64 << class.1,
+        bytes_max,
         percent,
         "long messages by cross-memory attach instead of through the segment"
     );
     keep(map, class, percent);
-    Ok(Some(decide(map, state, class, percent)))
+    percent
 }
 
 fn decide(map: &Map, state: &mut State, class: Class, percent: u32) -> u32 {

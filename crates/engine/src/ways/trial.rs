@@ -1,5 +1,7 @@
 //! Calls that go through the segment and by cross-memory attach by turns.
 
+use ferrorail_coll::select::ATTACH_SLOWEST;
+
 /// Most rounds in which both ways are timed.
 const ROUNDS: usize = 4;
 
@@ -62,6 +64,12 @@ impl Trial {
             times: Times::default(),
             rounds: Vec::new(),
         }
+    }
+
+    /// What calls are chosen by that go by attach, if so, or through the segment: the least and the most that attach may take,
+    /// as rules may send by attach what was not measured.
+    pub fn percent(attach: bool) -> u32 {
+        if attach { 0 } else { ATTACH_SLOWEST }
     }
 
     /// Whether the next call, with blocks of `bytes` bytes, goes by attach; none if the round is over.

@@ -1,9 +1,9 @@
 //! Vector forms of which no rank knows all lengths. What all ranks know is how many calls they have made: now and then they
 //! tell each other in one of them what they have passed on, and while calls are timed, all take part in each.
 
-use super::{AGAIN, FIRST, Trial, Turn};
+use super::{AGAIN, FIRST, Trial, Turn, outdated};
 use ferrorail_coll::Collective;
-use ferrorail_coll::select::{ATTACH_SLOWEST, NOT_MEASURED};
+use ferrorail_coll::select::NOT_MEASURED;
 
 /// The forms.
 pub(super) const VECTORS: [Collective; 3] = [
@@ -103,7 +103,7 @@ impl Vector {
             None => Turn::Compare(trial),
             Some(attach) => {
                 self.go_on(trial);
-                self.percent = if attach { 0 } else { ATTACH_SLOWEST };
+                self.percent = Trial::percent(attach);
                 Turn::By(self.percent)
             }
         }
@@ -164,7 +164,7 @@ impl Vector {
             true => AGAIN.calls.into(),
             false => LOOK_MIN,
         });
-        (before != self.settled && before != NOT_MEASURED).then_some(before)
+        outdated(before, self.settled)
     }
 
     /// The form with blocks of one length goes by `percent` now. What this one went by, if it was another.
@@ -176,13 +176,14 @@ impl Vector {
         if self.trial.is_none() {
             self.percent = percent;
         }
-        (before != percent && before != NOT_MEASURED).then_some(before)
+        outdated(before, percent)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrorail_coll::select::ATTACH_SLOWEST;
 
     const MEGABYTE: u64 = 1 << 20;
 

@@ -2,20 +2,28 @@
 
 use super::*;
 
+/// What is chosen for ranks of one node.
+fn of_all(
+    collective: Collective,
+    ranks_per_core: u32,
+    ranks: u32,
+    bytes: u64,
+    attach_percent: u32,
+) -> (&'static str, Protocol) {
+    chosen(Query {
+        collective,
+        bytes,
+        ranks,
+        nodes: 1,
+        node_size_max: ranks,
+        ranks_per_core,
+        attach_percent,
+        ..QUERY
+    })
+}
+
 #[test]
 fn ranks_that_share_cores_have_rules_of_their_own() {
-    let of_all = |collective, ranks_per_core, ranks, bytes, attach_percent| {
-        chosen(Query {
-            collective,
-            bytes,
-            ranks,
-            nodes: 1,
-            node_size_max: ranks,
-            ranks_per_core,
-            attach_percent,
-            ..QUERY
-        })
-    };
     let of = |ranks_per_core, ranks, bytes, attach_percent| {
         of_all(
             Collective::Scatter,
@@ -74,18 +82,8 @@ fn what_depends_on_the_time_of_attach_differs_between_the_fastest_and_the_slowes
     for &collective in Collective::ALL {
         for (ranks, ranks_per_core) in [(2, 1), (3, 2), (4, 1), (4, 2), (8, 2), (16, 2), (64, 2)] {
             for bytes in (14..24).map(|class| 1 << class) {
-                let ways = [0, 100, 101, ATTACH_SLOWEST, NOT_MEASURED].map(|attach_percent| {
-                    chosen(Query {
-                        collective,
-                        bytes,
-                        ranks,
-                        nodes: 1,
-                        node_size_max: ranks,
-                        ranks_per_core,
-                        attach_percent,
-                        ..QUERY
-                    })
-                });
+                let ways = [0, 100, 101, ATTACH_SLOWEST, NOT_MEASURED]
+                    .map(|percent| of_all(collective, ranks_per_core, ranks, bytes, percent));
                 if ways.iter().any(|way| *way != ways[0]) {
                     depend += 1;
                     assert_ne!(

@@ -1,18 +1,17 @@
 //! The ways of vector forms of which no rank knows all lengths: what ranks tell each other of them.
 
-use super::{UNKNOWN, keep, reaches_all, recent};
+use super::{UNKNOWN, found, reaches_all, recent, trial};
 use crate::EngineError;
 use crate::collective::Call;
 use crate::collective::words::gather_words;
 use crate::plan::{Found, selector};
 use crate::run::BlockList;
-use crate::scratch::Scratch;
 use crate::selection::LONG_BYTES_MIN;
 use crate::team::map::Map;
 use crate::team::state::State;
-use crate::ways::{Class, OF_VECTORS, TIMED_CALLS, Times, Trial, Turn};
+use crate::ways::{OF_VECTORS, TIMED_CALLS, Times, Trial, Turn};
 use ferrorail_base::Rank;
-use ferrorail_coll::select::ATTACH_SLOWEST;
+use ferrorail_coll::Collective;
 
 /// What `call` goes by, which has long blocks here or in which all ranks look, if so. It may be one of those that are timed.
 pub(super) fn percent(
@@ -68,14 +67,12 @@ fn start(map: &Map, state: &mut State, call: &Call<'_>) -> Result<bool, EngineEr
     match all[0] {
         [.., UNKNOWN] if reaches_all(map, state)? => {
             let calls = all.iter().map(|&[calls, ..]| calls).max().unwrap_or(1);
-            let scratch = Scratch::of(map).in_turn() as usize;
-            let trial = Trial::new((of_one / calls.max(1)) as usize, scratch);
+            let trial = trial(map, (of_one / calls.max(1)) as usize);
             state.ways.vector(call.collective).go_on(trial);
             Ok(true)
         }
         [.., known] => {
-            let found = u32::try_from(known).ok().filter(|_| known != UNKNOWN);
-            decide(map, state, class, found);
+            decide(map, state, call.collective, u32::try_from(known).ok());
             Ok(false)
         }
     }
@@ -104,14 +101,11 @@ fn compare(
         .iter()
         .map(|words| std::array::from_fn(|word| words[word]))
         .collect();
-    let (class, vector) = (
-        (call.collective, OF_VECTORS),
-        state.ways.vector(call.collective),
-    );
+    let vector = state.ways.vector(call.collective);
     if !trial.count(sent) {
         trial.again();
         match vector.is_vain() {
-            true => decide(map, state, class, None),
+            true => decide(map, state, call.collective, None),
             false => vector.go_on(trial),
         }
         return Ok(());
@@ -119,20 +113,14 @@ fn compare(
     match trial.compared(&times, map.has_cores) {
         None => vector.go_on(trial),
         Some(percent) => {
-            let percent = percent.min(ATTACH_SLOWEST.into()) as u32;
-            tracing::debug!(
-                collective = class.0.name(),
-                percent,
-                "long messages by cross-memory attach instead of through the segment"
-            );
-            keep(map, class, percent);
-            decide(map, state, class, Some(percent));
+            let percent = found(map, (call.collective, OF_VECTORS), None, percent);
+            decide(map, state, call.collective, Some(percent));
         }
     }
     Ok(())
 }
 
-fn decide(map: &Map, state: &mut State, (collective, _): Class, found: Option<u32>) {
+fn decide(map: &Map, state: &mut State, collective: Collective, found: Option<u32>) {
     if let Some(before) = state.ways.vector(collective).decide(found) {
         state.plans.forget(map, collective, before);
     }
