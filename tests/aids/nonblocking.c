@@ -193,6 +193,10 @@ TURN(Alltoallv, alltoallv,
      (const void *s, const int *sc, const int *sd, MPI_Datatype st, void *r, const int *rc,
       const int *rd, MPI_Datatype rt, MPI_Comm c),
      s, s, sc, sd, st, r, rc, rd, rt, c)
+TURN(Alltoallw, alltoallw,
+     (const void *s, const int *sc, const int *sd, const MPI_Datatype *st, void *r, const int *rc,
+      const int *rd, const MPI_Datatype *rt, MPI_Comm c),
+     s, s, sc, sd, st, r, rc, rd, rt, c)
 TURN_REDUCTION(Allreduce, allreduce, (REDUCED, MPI_Comm c), s, s, r, n, t, o, c)
 TURN_REDUCTION(Reduce, reduce, (REDUCED, int root, MPI_Comm c), MPI_IN_PLACE, s, r, n, t, o, root, c)
 TURN_REDUCTION(Scan, scan, (REDUCED, MPI_Comm c), s, s, r, n, t, o, c)

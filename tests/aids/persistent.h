@@ -8,6 +8,8 @@
 #define SIDES const void *, int, MPI_Datatype, void *, int, MPI_Datatype
 #define SENT const void *, const int *, const int *, MPI_Datatype
 #define RECEIVED void *, const int *, const int *, MPI_Datatype
+#define TYPED_SENT const void *, const int *, const int *, const MPI_Datatype *
+#define TYPED_RECEIVED void *, const int *, const int *, const MPI_Datatype *
 #define VECTORS const void *, void *, int, MPI_Datatype, MPI_Op
 #define END MPI_Comm, MPI_Info, MPI_Request *
 
@@ -21,6 +23,7 @@ __attribute__((weak)) int MPI_Gatherv_init(const void *, int, MPI_Datatype, RECE
 __attribute__((weak)) int MPI_Scatterv_init(SENT, void *, int, MPI_Datatype, int, END);
 __attribute__((weak)) int MPI_Allgatherv_init(const void *, int, MPI_Datatype, RECEIVED, END);
 __attribute__((weak)) int MPI_Alltoallv_init(SENT, RECEIVED, END);
+__attribute__((weak)) int MPI_Alltoallw_init(TYPED_SENT, TYPED_RECEIVED, END);
 __attribute__((weak)) int MPI_Allreduce_init(VECTORS, END);
 __attribute__((weak)) int MPI_Reduce_init(VECTORS, int, END);
 __attribute__((weak)) int MPI_Scan_init(VECTORS, END);
@@ -31,6 +34,8 @@ __attribute__((weak)) int MPI_Reduce_scatter_block_init(VECTORS, END);
 #undef SIDES
 #undef SENT
 #undef RECEIVED
+#undef TYPED_SENT
+#undef TYPED_RECEIVED
 #undef VECTORS
 #undef END
 

@@ -6,6 +6,7 @@
  */
 #include "check.h"
 #include "nonblocking_ready.h"
+#include "typed_blocks.h"
 
 enum { BLOCKS = 550000 }; /* of a type that is not flattened */
 
@@ -72,6 +73,28 @@ static void freed_types(void)
         expect(wrong == 0, "wrong integers", wrong, root);
         expect(rank == root || in_gap == extent - bytes / (int)sizeof(int), "integers left", in_gap, extent);
         free(data);
+    }
+    MPI_Comm_free(&comm);
+}
+
+/* A type for each rank, freed at once, of which the arrays name none any more: short blocks and long ones, two calls under way. */
+static void freed_array_of_types(int unit)
+{
+    snprintf(context, sizeof context, "an array of types freed at once, %d integers", unit);
+    MPI_Comm comm = fresh();
+    struct typed_blocks blocks[2];
+    MPI_Request requests[2];
+    for (int i = 0; i < 2; i++) {
+        typed_make(&blocks[i], rank, size, unit + i);
+        typed_fill(&blocks[i], i);
+        MPI_Ialltoallw(TYPED_ARGUMENTS(blocks[i]), comm, &requests[i]);
+        typed_drop_types(&blocks[i]);
+    }
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < 2; i++) {
+        int wrong = typed_wrong(&blocks[i], i);
+        expect(wrong == 0, "wrong integers", wrong, i);
+        typed_free(&blocks[i]);
     }
     MPI_Comm_free(&comm);
 }
@@ -148,6 +171,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     no_requests();
     freed_types();
+    freed_array_of_types(1);
+    freed_array_of_types(7000);
     if (size > 1)
         freed_communicator();
     many(argc > 1 ? atoi(argv[1]) : 3000);

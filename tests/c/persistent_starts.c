@@ -6,6 +6,7 @@
  *     mpirun -n P persistent_starts [requests at once, default 200]
  */
 #include "check.h"
+#include "typed_blocks.h"
 #if MPI_VERSION < 4
 #include "../aids/persistent.h"
 #endif
@@ -123,6 +124,28 @@ static void many(int count)
     free(requests);
     free(sent);
     free(sums);
+}
+
+/* A type for each rank, gone before the first start with the arrays and the communicator. */
+static void freed_array_of_types(int unit)
+{
+    snprintf(context, sizeof context, "arrays of types freed before a start, %d integers", unit);
+    MPI_Comm comm = fresh();
+    struct typed_blocks blocks;
+    MPI_Request request;
+    typed_make(&blocks, rank, size, unit);
+    MPI_Alltoallw_init(TYPED_ARGUMENTS(blocks), comm, MPI_INFO_NULL, &request);
+    typed_drop_types(&blocks);
+    MPI_Comm_free(&comm);
+    for (int turn = 0; turn < 5; turn++) {
+        typed_fill(&blocks, turn);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        int wrong = typed_wrong(&blocks, turn);
+        expect(wrong == 0, "wrong integers", wrong, turn);
+    }
+    MPI_Request_free(&request);
+    typed_free(&blocks);
 }
 
 /* Types and the communicator are freed before the first start; blocks with gaps. */
@@ -248,6 +271,8 @@ int main(int argc, char **argv)
     with_messages();
     many(argc > 1 ? atoi(argv[1]) : 200);
     freed();
+    freed_array_of_types(1);
+    freed_array_of_types(7000);
     freed_in_other_orders();
     wrong_arguments();
     /* Is left at the end. */

@@ -194,8 +194,14 @@ pub trait Collective {
     /// That of the call that makes a persistent request for it.
     const PERSISTENT_NAME: &'static str;
 
+    /// What rules and settings for algorithms call it.
+    const RULE_NAME: &'static str = Self::NAME;
+
     /// Whether its arrays of counts mean something at the root alone.
     const AT_ROOT: bool = false;
+
+    /// Whether an array has a type for each rank, where others have one type.
+    const TYPE_EACH: bool = false;
 
     /// What is left to look at of its arguments.
     type Checked: Checked + 'static;

@@ -180,14 +180,15 @@ unsafe fn of_rank<C: Collective>(
     if !C::is_computed_here(&checked) {
         return Err(Rest::Forward(reason::HOST_OPERATION));
     }
-    if team.is_forced_to_host(C::NAME) {
+    if team.is_forced_to_host(C::RULE_NAME) {
         return Err(Rest::Forward(reason::CHOSEN));
     }
     if !team.may_connect_all() {
         return Err(Rest::Forward(reason::TOO_MANY_CONNECTIONS));
     }
     let mut args = *args;
-    let types = keep_types::<C>(session, team.rank(), &mut args, &mut checked, true);
+    // SAFETY: the caller's contract.
+    let types = unsafe { keep_types::<C>(session, team, &mut args, &mut checked, true) };
     let types = types.ok_or_else(wrong)?;
     // SAFETY: the caller's contract.
     let arrays = unsafe { detach_tables::<C>(session, team, &mut args) };

@@ -18,7 +18,6 @@ use crate::reason;
 use crate::session::Session;
 use crate::team_cache;
 use crate::thread::{Inside, with_local};
-use ferrorail_base::Rank;
 use ferrorail_base::fiber::{self, Driver, Fiber};
 use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::{Comm, MpiError, Request, SUCCESS};
@@ -100,13 +99,13 @@ unsafe fn begin<C: Collective>(
     let left = |reason| Rest::Forward(reason, checked.known_bytes());
     let queue = match queue {
         Ok(_) if !C::is_computed_here(&checked) => return Err(left(reason::HOST_OPERATION)),
-        Ok(queue) if queue.team().is_forced_to_host(C::NAME) => return Err(left(reason::CHOSEN)),
+        Ok(queue) if queue.team().is_forced_to_host(C::RULE_NAME) => return Err(left(reason::CHOSEN)),
         Ok(queue) => queue,
         Err(reason) => return Err(left(reason)),
     };
     let mut of_call = *args;
-    let rank = queue.team().rank();
-    let kept = keep_types::<C>(session, rank, &mut of_call, &mut checked, false);
+    // SAFETY: the caller's contract.
+    let kept = unsafe { keep_types::<C>(session, queue.team(), &mut of_call, &mut checked, false) };
     let Some(types) = kept else {
         return Err(missed(session, args, queue));
     };
@@ -141,23 +140,40 @@ unsafe fn begin<C: Collective>(
     }
 }
 
-/// Has the arguments of a `checked` call of this `rank` name types that live as long as it, which are returned: of all types if
+/// Has the arguments of a `checked` call on `team` name types that live as long as it, which are returned: of all types if
 /// it is `persistent`. `None` if it cannot be made with them.
-pub(super) fn keep_types<C: Collective>(
+///
+/// # Safety
+/// Arrays of types and of counts have an entry for each rank.
+pub(super) unsafe fn keep_types<C: Collective>(
     session: &Session,
-    rank: Rank,
+    team: &Team,
     args: &mut Args,
     checked: &mut C::Checked,
     persistent: bool,
 ) -> Option<KeptTypes> {
     let mut kept = KeptTypes::default();
     // Types of buffers that are not significant on this rank may be anything.
-    let is_root = u32::try_from(args.root) == Ok(rank.0);
+    let is_root = args.root_in(team) == Some(team.rank());
     let sends = is_root || !C::NAME.starts_with("scatter");
     let receives = is_root || !C::NAME.starts_with("gather");
-    for (buffer, is_used) in [(&mut args.send, sends), (&mut args.recv, receives)] {
-        if is_used && buffer.datatype != 0 && !is_in_place(session, buffer) {
+    let sides = [
+        (&mut args.send, &args.send_table, sends),
+        (&mut args.recv, &args.recv_table, receives),
+    ];
+    for (buffer, table, is_used) in sides {
+        if !is_used || buffer.datatype == 0 || is_in_place(session, buffer) {
+            continue;
+        }
+        if !C::TYPE_EACH {
             buffer.datatype = kept.keep(session, buffer.datatype, persistent);
+        } else if !table.counts.is_null() {
+            let types = (buffer.datatype as *const c_void, team.size() as usize);
+            // SAFETY: the caller's contract. Types of no elements may be anything.
+            buffer.datatype = unsafe {
+                let is_used = |rank| table.count(rank) != 0;
+                kept.keep_each(session, types, is_used, persistent) as usize
+            };
         }
     }
     if kept.has_duplicates() {

@@ -316,6 +316,8 @@ impl Collective for Alltoallw {
     const NAME: &'static str = "alltoallw";
     const NONBLOCKING_NAME: &'static str = "ialltoallw";
     const PERSISTENT_NAME: &'static str = "alltoallw_init";
+    const RULE_NAME: &'static str = Alltoallv::NAME;
+    const TYPE_EACH: bool = true;
     /// Whether it is in place.
     type Checked = bool;
     const CHECK: Check<bool> = Alltoallv::CHECK;

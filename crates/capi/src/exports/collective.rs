@@ -54,29 +54,6 @@ export!(MPI_Ibarrier(comm: usize, request: *mut c_void), else MISSING, |forward|
     unsafe { collective::start::<Barrier>(&args, request, &forward, of_host) }
 });
 
-mod typed {
-    use super::*;
-
-    export_both! {
-        MPI_Alltoallw MPI_Alltoallw_c (
-            send: *const c_void, send_counts: Sent<Count>, send_displacements: Sent<Displacement>,
-            send_types: *const c_void, recv: *mut c_void, recv_counts: Received<Count>,
-            recv_displacements: Received<Displacement>, recv_types: *const c_void, comm: usize
-        ), Peers::All(comm), Handler::Comm(comm), |forward| {
-            let args = Args {
-                send: Buffer::new(send, 0, send_types as usize),
-                send_table: Table::new(send_counts.0, send_displacements.0),
-                recv: Buffer::new(recv, 0, recv_types as usize),
-                recv_table: Table::new(recv_counts.0, recv_displacements.0),
-                comm,
-                ..Args::NONE
-            };
-            // SAFETY: the program called the function with these arguments.
-            unsafe { run::<Alltoallw>(&args, &forward) }
-        };
-    }
-}
-
 /// Defines those that make persistent requests, which have an info and a request as well.
 macro_rules! persistent {
     ($($kind:ident $start:ident $name:ident $start_large:ident $large:ident
@@ -227,6 +204,19 @@ entries! {
         send: Buffer::new(send, 0, send_type),
         send_table: Table::new(send_counts.0, send_displacements.0),
         recv: Buffer::new(recv, 0, recv_type),
+        recv_table: Table::new(recv_counts.0, recv_displacements.0),
+        comm,
+        ..Args::NONE
+    };
+
+    Alltoallw MPI_Alltoallw MPI_Alltoallw_c MPI_Ialltoallw MPI_Ialltoallw_c MPI_Alltoallw_init MPI_Alltoallw_init_c: (
+        send: *const c_void, send_counts: Sent<Count>, send_displacements: Sent<Displacement>,
+        send_types: *const c_void, recv: *mut c_void, recv_counts: Received<Count>,
+        recv_displacements: Received<Displacement>, recv_types: *const c_void, comm: usize
+    ) Args {
+        send: Buffer::new(send, 0, send_types as usize),
+        send_table: Table::new(send_counts.0, send_displacements.0),
+        recv: Buffer::new(recv, 0, recv_types as usize),
         recv_table: Table::new(recv_counts.0, recv_displacements.0),
         comm,
         ..Args::NONE

@@ -4,12 +4,55 @@ use crate::datatype::{element_bytes, forget, is_at_hand, layout, remember};
 use crate::session::Session;
 use ferrorail_base::fiber;
 use ferrorail_mpi_abi::Datatype;
+use libc::c_void;
 
 /// What a call keeps of its types until it is over.
 #[derive(Default)]
-pub struct KeptTypes(Vec<Datatype>);
+pub struct KeptTypes {
+    duplicates: Vec<Datatype>,
+    /// Arrays of handles as the host has them, in words.
+    arrays: Vec<Vec<usize>>,
+}
 
 impl KeptTypes {
+    /// What the call is to name in place of an array that has a type for each of so many `ranks`: a copy with what
+    /// [`KeptTypes::keep`] makes of each that `is_used`. The copy is there as well where the program keeps its own, as Open MPI's
+    /// Fortran makes one for the call alone.
+    ///
+    /// # Safety
+    /// The array has so many entries.
+    pub unsafe fn keep_each(
+        &mut self,
+        session: &Session,
+        (array, ranks): (*const c_void, usize),
+        is_used: impl Fn(usize) -> bool,
+        persistent: bool,
+    ) -> *const c_void {
+        let host = session.host();
+        // Handles have a word at most.
+        let mut copy = vec![0usize; ranks];
+        // Ranks in a row often have the same.
+        let mut last = None;
+        for rank in 0..ranks {
+            // SAFETY: the caller's contract.
+            let of_program = unsafe { host.handle_in(array, rank) };
+            let kept = match last {
+                _ if !is_used(rank) => of_program,
+                Some((same, kept)) if same == of_program => kept,
+                _ => {
+                    let kept = self.keep(session, of_program, persistent);
+                    last = Some((of_program, kept));
+                    kept
+                }
+            };
+            // SAFETY: there is room for as many.
+            unsafe { host.write_handle_in(copy.as_mut_ptr().cast(), rank, kept) };
+        }
+        let address = copy.as_ptr().cast();
+        self.arrays.push(copy);
+        address
+    }
+
     /// What the call is to name in place of `datatype`: a duplicate of a type that is looked at later. These are types
     /// that the host packs and unpacks, and all where the call may have to wait for a stack, or is `persistent`.
     pub fn keep(&mut self, session: &Session, datatype: usize, persistent: bool) -> usize {
@@ -33,18 +76,18 @@ impl KeptTypes {
             return datatype;
         };
         remember(duplicate, layout);
-        self.0.push(duplicate);
+        self.duplicates.push(duplicate);
         duplicate.0
     }
 
     /// Whether the call names other types than the program's.
     pub fn has_duplicates(&self) -> bool {
-        !self.0.is_empty()
+        !self.duplicates.is_empty()
     }
 
     /// Gives them up. By a thread of the program.
     pub fn free(&self, session: &Session) {
-        for &datatype in &self.0 {
+        for &datatype in &self.duplicates {
             forget(datatype);
             if let Err(error) = session.host().free_type(datatype) {
                 tracing::debug!("{error}");

@@ -244,6 +244,16 @@ impl Host {
         }
     }
 
+    /// Puts a handle in entry `index` of an array of handles.
+    ///
+    /// # Safety
+    /// An array with that entry.
+    pub unsafe fn write_handle_in(&self, array: *mut c_void, index: usize, handle: usize) {
+        let at = array.wrapping_byte_add(index * self.kind.handle_bytes());
+        // SAFETY: the caller's contract.
+        unsafe { self.write_handle(at, handle) }
+    }
+
     /// This library's value of a predefined handle, if it has one. A datatype may still be unsupported:
     /// optional Fortran types have a size of 0 then.
     pub fn handle_named(&self, handle: &PredefinedHandle) -> Option<usize> {
