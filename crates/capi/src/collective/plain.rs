@@ -30,6 +30,33 @@ pub unsafe fn own_block(
     }
 }
 
+/// Copies elements to others of as many bytes, whose gaps keep theirs.
+///
+/// # Safety
+/// Those are readable, these are writable.
+pub unsafe fn move_elements(
+    session: &Session,
+    from: &Elements,
+    to: &Elements,
+) -> Result<(), CallError> {
+    let bytes = from.bytes().ok_or(CallError::TooMuch)?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: the caller's contract; the copy has room.
+    unsafe {
+        match (from.dense(), to.dense()) {
+            (Some(address), _) => to.unpack(session, address),
+            (None, Some(address)) => from.pack(session, address),
+            (None, None) => {
+                let mut copy = Packed::new(bytes)?;
+                from.pack(session, copy.as_mut_ptr())?;
+                to.unpack(session, copy.as_mut_ptr())
+            }
+        }
+    }
+}
+
 /// Plain bytes to send: the program's own memory, or a packed copy.
 pub struct Input {
     address: *const u8,

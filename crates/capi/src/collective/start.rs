@@ -99,7 +99,9 @@ unsafe fn begin<C: Collective>(
     let left = |reason| Rest::Forward(reason, checked.known_bytes());
     let queue = match queue {
         Ok(_) if !C::is_computed_here(&checked) => return Err(left(reason::HOST_OPERATION)),
-        Ok(queue) if queue.team().is_forced_to_host(C::RULE_NAME) => return Err(left(reason::CHOSEN)),
+        Ok(queue) if queue.team().is_forced_to_host(C::RULE_NAME) => {
+            return Err(left(reason::CHOSEN));
+        }
         Ok(queue) => queue,
         Err(reason) => return Err(left(reason)),
     };

@@ -76,6 +76,7 @@ pub struct Blocks {
     /// Addresses of the program that the list's blocks span, if they are plain bytes there.
     range: Range<usize>,
     packed: Option<Packed>,
+    left_out: Option<usize>,
 }
 
 /// What the blocks are of.
@@ -125,6 +126,7 @@ impl Blocks {
             list: List::new(),
             range: 0..0,
             packed: None,
+            left_out: None,
         }
     }
 
@@ -187,6 +189,24 @@ impl Blocks {
         self.list[rank].bytes
     }
 
+    /// Whether all blocks are plain bytes where the program has them. They were checked.
+    #[inline]
+    pub fn are_dense(&self) -> bool {
+        self.rows.are_dense()
+    }
+
+    /// The block of `rank` has no bytes here: the caller moves its elements.
+    pub fn leave_out(&mut self, rank: usize) {
+        self.list[rank].bytes = 0;
+        self.left_out = Some(rank);
+    }
+
+    /// The blocks whose elements are packed or unpacked here.
+    fn ranks(&self) -> impl Iterator<Item = usize> {
+        let left_out = self.left_out;
+        (0..self.list.len()).filter(move |&rank| Some(rank) != left_out)
+    }
+
     /// [`Blocks::check`] of what is received into: [`Blocks::finish`] then brings what arrived to the program's
     /// elements.
     ///
@@ -227,7 +247,7 @@ impl Blocks {
     #[cold]
     pub unsafe fn copy(&mut self, session: &Session) -> Result<(), CallError> {
         self.pack()?;
-        for rank in 0..self.list.len() {
+        for rank in self.ranks() {
             // SAFETY: the caller's contract; the copy has room.
             unsafe { self.row(rank).pack(session, self.address(rank))? };
         }
@@ -301,7 +321,7 @@ impl Blocks {
     /// As [`Blocks::finish`].
     #[cold]
     unsafe fn unpack(&self, session: &Session) -> Result<(), CallError> {
-        for rank in 0..self.list.len() {
+        for rank in self.ranks() {
             // SAFETY: the caller's contract.
             unsafe { self.row(rank).unpack(session, self.address(rank))? };
         }

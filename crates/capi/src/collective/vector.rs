@@ -3,7 +3,7 @@
 
 use super::fast_path::{FastCall, Outcome, bytes_of};
 use super::list::List;
-use super::plain::{Input, Output, overlap, own_block};
+use super::plain::{Input, Output, move_elements, overlap, own_block};
 use super::rooted::{receive_from_root, send_to_root};
 use super::side::{Side, is_in_place, not_aliased, rejects_aliases, same_bytes};
 use super::table::{Blocks, Consecutive};
@@ -257,14 +257,23 @@ unsafe fn exchange(
         };
         let mut input = blocks(buffer, table);
         input.check(session, call.team)?;
+        same_bytes(input.bytes(rank), output.bytes(rank))?;
+        // Elements with gaps are copied once more at each end. The rank's own need not be.
+        let is_own_apart = !(input.are_dense() && output.are_dense());
+        if is_own_apart {
+            input.leave_out(rank);
+            output.leave_out(rank);
+        }
         if in_place {
             input.copy(session)?;
         } else {
-            same_bytes(input.bytes(rank), output.bytes(rank))?;
             input.prepare_input(session, output.range())?;
         }
         done((call.team).alltoallv(input.base(), input.list(), output.base(), output.list()))?;
         output.finish(session)?;
+        if is_own_apart && !in_place {
+            move_elements(session, &input.row(rank), &output.row(rank))?;
+        }
     }
     // What MPICH takes for the same blocks.
     let same = |b: &Buffer, t: &Table| (b.address, b.datatype, t.counts);
