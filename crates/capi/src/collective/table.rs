@@ -76,6 +76,7 @@ pub struct Blocks {
     /// Addresses of the program that the list's blocks span, if they are plain bytes there.
     range: Range<usize>,
     packed: Option<Packed>,
+    /// The block whose elements the caller moves.
     left_out: Option<usize>,
 }
 

@@ -16,8 +16,8 @@ pub struct KeptTypes {
 
 impl KeptTypes {
     /// What the call is to name in place of an array that has a type for each of so many `ranks`: a copy with what
-    /// [`KeptTypes::keep`] makes of each that `is_used`. The copy is there as well where the program keeps its own, as Open MPI's
-    /// Fortran makes one for the call alone.
+    /// [`KeptTypes::keep`] makes of each that `is_used`. It is made also if that changes none, as Open MPI's Fortran frees the
+    /// array that it passes when the call returns.
     ///
     /// # Safety
     /// The array has so many entries.
