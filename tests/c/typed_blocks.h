@@ -8,7 +8,7 @@
 enum { OUT_STRIDE = 2, IN_STRIDE = 3 };
 
 struct typed_side {
-    int *data, *counts, *bytes, stride;
+    int *data, *counts, *bytes;
     MPI_Datatype *types;
 };
 
@@ -37,7 +37,6 @@ static size_t typed_room(const struct typed_blocks *b, int stride)
 static void typed_make_side(struct typed_blocks *b, struct typed_side *side, int stride)
 {
     size_t ranks = (size_t)b->size;
-    side->stride = stride;
     side->data = must(malloc(ranks * typed_room(b, stride) * sizeof(int)));
     side->counts = must(malloc(ranks * sizeof(int)));
     side->bytes = must(malloc(ranks * sizeof(int)));

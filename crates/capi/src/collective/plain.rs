@@ -39,20 +39,11 @@ pub unsafe fn move_elements(
     from: &Elements,
     to: &Elements,
 ) -> Result<(), CallError> {
-    let bytes = from.bytes().ok_or(CallError::TooMuch)?;
-    if bytes == 0 {
-        return Ok(());
-    }
-    // SAFETY: the caller's contract; the copy has room.
+    // SAFETY: the caller's contract.
     unsafe {
-        match (from.dense(), to.dense()) {
-            (Some(address), _) => to.unpack(session, address),
-            (None, Some(address)) => from.pack(session, address),
-            (None, None) => {
-                let mut copy = Packed::new(bytes)?;
-                from.pack(session, copy.as_mut_ptr())?;
-                to.unpack(session, copy.as_mut_ptr())
-            }
+        match to.dense() {
+            Some(address) => from.pack(session, address),
+            None => to.unpack(session, Input::new(session, from, 0..0)?.address()),
         }
     }
 }

@@ -76,8 +76,6 @@ pub struct Blocks {
     /// Addresses of the program that the list's blocks span, if they are plain bytes there.
     range: Range<usize>,
     packed: Option<Packed>,
-    /// The block whose elements the caller moves.
-    left_out: Option<usize>,
 }
 
 /// What the blocks are of.
@@ -127,7 +125,6 @@ impl Blocks {
             list: List::new(),
             range: 0..0,
             packed: None,
-            left_out: None,
         }
     }
 
@@ -199,13 +196,11 @@ impl Blocks {
     /// The block of `rank` has no bytes here: the caller moves its elements.
     pub fn leave_out(&mut self, rank: usize) {
         self.list[rank].bytes = 0;
-        self.left_out = Some(rank);
     }
 
-    /// The blocks whose elements are packed or unpacked here.
+    /// The ranks whose blocks have bytes here.
     fn ranks(&self) -> impl Iterator<Item = usize> {
-        let left_out = self.left_out;
-        (0..self.list.len()).filter(move |&rank| Some(rank) != left_out)
+        (0..self.list.len()).filter(|&rank| self.list[rank].bytes != 0)
     }
 
     /// [`Blocks::check`] of what is received into: [`Blocks::finish`] then brings what arrived to the program's
@@ -217,7 +212,7 @@ impl Blocks {
     pub unsafe fn check_output(&mut self, session: &Session, team: &Team) -> Result<(), Refusal> {
         // SAFETY: the caller's contract.
         unsafe { self.check(session, team)? };
-        match self.rows.are_dense() {
+        match self.are_dense() {
             true => Ok(()),
             false => Ok(self.pack()?),
         }
@@ -234,7 +229,7 @@ impl Blocks {
         session: &Session,
         output: &Range<usize>,
     ) -> Result<(), CallError> {
-        match self.rows.are_dense() {
+        match self.are_dense() {
             true if !overlap(&self.range, output) => Ok(()),
             // SAFETY: the caller's contract.
             _ => unsafe { self.copy(session) },
