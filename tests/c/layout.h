@@ -26,7 +26,7 @@ static inline layout_t describe(const char *name, MPI_Datatype type)
     layout.place = must(calloc((size_t)layout.bytes + 1, sizeof(long)));
     unsigned char *memory = must(malloc((size_t)true_extent + 1));
     unsigned char *packed = must(malloc((size_t)layout.bytes + 1));
-    for (int digit = 0; digit < 3; digit++) {
+    for (int digit = 0; digit == 0 || true_extent >> (8 * digit) > 0; digit++) {
         int position = 0;
         for (MPI_Aint at = 0; at < true_extent; at++)
             memory[at] = (unsigned char)(at >> (8 * digit));

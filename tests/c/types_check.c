@@ -1,8 +1,8 @@
 /* Random derived datatypes, nested, against the host's MPI_Pack: broadcast from a type to packed
  * bytes, from packed bytes to the type, and from type to type. Data must arrive in the order of the
- * signature, and gaps keep their bytes. Then one type too irregular for any short description, and
- * types that are freed as soon as they were used. With TEST_SETTINGS for each of the settings, see
- * settings.h.
+ * signature, and gaps keep their bytes. Then a type too irregular for any short description, one that
+ * only the host can take apart, and a column of a large matrix. With TEST_SETTINGS for each of the
+ * settings, see settings.h.
  *
  *     mpirun -n P types_check [number of types, default 300] [seed, default 1]
  */
@@ -263,7 +263,22 @@ static void random_types(int wanted, int rank)
     }
 }
 
-/* Blocks of changing lengths and distances: more of them than anybody would list. */
+/* Blocks dealt out in turn, over more memory than ferrorail takes such a type apart in. */
+static void distributed(int rank)
+{
+    enum { BYTES = 17 << 20 };
+    const int sizes[] = {BYTES}, ways[] = {MPI_DISTRIBUTE_CYCLIC}, blocks[] = {5}, ranks[] = {8};
+    MPI_Datatype type;
+    MPI_Type_create_darray(8, 3, 1, sizes, ways, blocks, ranks, MPI_ORDER_C, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    snprintf(context, sizeof context, "distributed type");
+    layout_t layout = describe("distributed", type);
+    check(&layout, 1, rank);
+    free(layout.place);
+    MPI_Type_free(&type);
+}
+
+/* A million and more blocks of changing lengths and distances. */
 static void irregular(int rank)
 {
     enum { N = 1400000 };
@@ -314,6 +329,7 @@ int main(int argc, char **argv)
         seed = first;
         random_types(wanted, rank);
         irregular(rank);
+        distributed(rank);
         column(rank);
     }
     return finish("types_check");

@@ -3,16 +3,18 @@
 use super::{GROUPS_MAX, Group, NoRuns, Runs};
 use crate::memory;
 
-/// Most groups that are looked at while a description is put together, which bounds the time.
-const STEPS_MAX: usize = 8 * GROUPS_MAX;
+/// Most groups that are looked at while a description is put together, for each that it may have: bounds the time.
+const STEPS: usize = 8;
 
 /// Groups for which there is room once there are any.
 const FIRST_GROUPS: usize = 4;
 
 /// Puts a description together, piece by piece in the order of the signature.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Builder {
     groups: Vec<Group>,
+    /// How many of them it may have.
+    most: usize,
     /// The last run, which may still grow.
     open: Option<Group>,
     bytes: usize,
@@ -21,7 +23,25 @@ pub struct Builder {
     only: Option<Runs>,
 }
 
+impl Default for Builder {
+    fn default() -> Self {
+        Self::up_to(GROUPS_MAX)
+    }
+}
+
 impl Builder {
+    /// Of a description that may have `most` groups.
+    pub(super) fn up_to(most: usize) -> Self {
+        Self {
+            groups: Vec::new(),
+            most,
+            open: None,
+            bytes: 0,
+            steps: 0,
+            only: None,
+        }
+    }
+
     /// Adds `runs`, `by` bytes further on.
     ///
     /// # Errors
@@ -54,7 +74,7 @@ impl Builder {
 
     pub(super) fn push(&mut self, group: Group) -> Result<(), NoRuns> {
         self.steps += 1;
-        if self.steps > STEPS_MAX {
+        if self.steps > STEPS * self.most {
             return Err(NoRuns::Irregular);
         }
         let more = group.bytes.checked_mul(group.count);
@@ -93,7 +113,7 @@ impl Builder {
             last.count = count.ok_or(NoRuns::Irregular)?;
             return Ok(());
         }
-        if self.groups.len() == GROUPS_MAX {
+        if self.groups.len() == self.most {
             return Err(NoRuns::Irregular);
         }
         if self.groups.len() == self.groups.capacity() {

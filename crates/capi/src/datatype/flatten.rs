@@ -14,7 +14,7 @@ use std::collections::hash_map::Entry;
 const PROBE_BYTES_MAX: usize = 1 << 24;
 
 /// Most numbers of a description that are read.
-const NUMBERS_MAX: usize = 32 * GROUPS_MAX;
+const NUMBERS_MAX: usize = 4 * GROUPS_MAX;
 
 /// Most types inside one another.
 const DEPTH_MAX: u32 = 64;

@@ -2,6 +2,7 @@
 //! accumulate lock of the target. See the module's text on atomicity.
 
 mod by_service_thread;
+mod job;
 
 use super::rails::Direction;
 use super::shape::{Cutter, Shape};
@@ -16,30 +17,13 @@ use ferrorail_base::sync::Claimed;
 use ferrorail_fabric::Endpoint;
 use std::ptr;
 
+pub(super) use job::{Job, Side};
+
 /// Most bytes that are combined at a time where the target's memory is not mapped, or has gaps.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Most bytes that are combined without memory being allocated.
 const LITTLE: usize = 1024;
-
-/// One side of an accumulating operation: an address, and how elements lie there.
-#[derive(Clone, Copy)]
-pub(super) struct Side<'a> {
-    pub address: *mut u8,
-    pub shape: &'a Shape<'a>,
-}
-
-/// What an accumulating operation does, once its target is checked.
-pub(super) struct Job<'a> {
-    pub target: Rank,
-    /// First byte of the target's elements, from its base.
-    pub base: isize,
-    pub there: &'a Shape<'a>,
-    pub origin: Option<Side<'a>>,
-    pub result: Option<Side<'a>>,
-    pub element_bytes: usize,
-    pub update: Update<'a>,
-}
 
 impl<F: Endpoint> Window<F> {
     /// `MPI_Accumulate`, `MPI_Get_accumulate` and `MPI_Fetch_and_op`: the target's elements become
@@ -295,8 +279,10 @@ impl<F: Endpoint> Window<F> {
             let bytes = chunk.min(all - done);
             // SAFETY: each chunk has room for `bytes`, and the sides are the caller's.
             unsafe {
-                self.move_chunk(job, Direction::Get, &mut there.0, theirs, bytes)?;
-                self.settled(job.target)?;
+                if job.needs_elements() {
+                    self.move_chunk(job, Direction::Get, &mut there.0, theirs, bytes)?;
+                    self.settled(job.target)?;
+                }
                 if let Some((side, cutter)) = &mut result {
                     side.copy(cutter, theirs, bytes, true);
                 }
@@ -361,34 +347,4 @@ fn in_one_run(
     };
     let alike = from.bytes == there.bytes && bytes == there.bytes && bytes > 0;
     alike.then_some((origin.wrapping_offset(from.offset), result, there))
-}
-
-impl Side<'_> {
-    /// Copies the next `bytes` bytes between this side and `packed`.
-    ///
-    /// # Safety
-    /// Both are valid for so many bytes.
-    pub(super) unsafe fn copy(
-        &self,
-        cutter: &mut Cutter<'_>,
-        packed: *mut u8,
-        bytes: usize,
-        to_side: bool,
-    ) {
-        let mut done = 0;
-        while done < bytes
-            && let Some(piece) = cutter.take(bytes - done)
-        {
-            let here = self.address.wrapping_offset(piece.offset);
-            let packed = packed.wrapping_add(done);
-            // SAFETY: the caller's contract, for a part.
-            unsafe {
-                match to_side {
-                    true => ptr::copy_nonoverlapping(packed, here, piece.bytes),
-                    false => ptr::copy_nonoverlapping(here, packed, piece.bytes),
-                }
-            }
-            done += piece.bytes;
-        }
-    }
 }

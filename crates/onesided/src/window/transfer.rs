@@ -12,6 +12,10 @@ use ferrorail_shm::Cma;
 /// Runs that are listed at a time for cross-memory attach.
 const BATCH: usize = 1024;
 
+/// Runs that are so many bytes apart on average, or less, are read together with the gaps between them: the kernel takes longer
+/// for a run than to copy as many bytes.
+const CLOSE: u64 = 512;
+
 /// Most bytes that are put in the target's order before they are moved there by cross-memory attach, or after.
 const STAGED_MAX: usize = 64 << 20;
 
@@ -173,7 +177,7 @@ impl<F: Endpoint> Window<F> {
         };
         let mut runs =
             runs.map(|(here, offset)| (here, address.wrapping_add_signed(offset as i64)));
-        let mut batch = Vec::new();
+        let (mut batch, mut copied) = (Vec::new(), Vec::new());
         loop {
             batch.clear();
             batch.extend(runs.by_ref().take(BATCH));
@@ -181,8 +185,55 @@ impl<F: Endpoint> Window<F> {
                 return Ok(());
             }
             // SAFETY: the caller's contract; inside what the target made the window of.
-            unsafe { copy_across(target, process, direction, &batch)? };
+            unsafe {
+                let is_got = direction == Direction::Get
+                    && self.get_with_gaps(target, process, &batch, &mut copied)?;
+                if !is_got {
+                    copy_across(target, process, direction, &batch)?;
+                }
+            }
         }
+    }
+
+    /// Reads `batch` by way of a copy of the target's memory from its first byte to its last, in the memory of `copied`, if its
+    /// runs lie close together. Returns whether it did: a window may have been made of addresses between which there is no
+    /// memory.
+    ///
+    /// # Safety
+    /// As [`copy_across`].
+    unsafe fn get_with_gaps(
+        &self,
+        target: Rank,
+        process: Cma,
+        batch: &[(MemoryRange, u64)],
+        copied: &mut Vec<u8>,
+    ) -> Result<bool, WindowError> {
+        let first = batch.iter().map(|&(_, there)| there).min();
+        let ends = batch.iter().map(|&(here, there)| there + here.bytes as u64);
+        let (Some(first), Some(end)) = (first, ends.max()) else {
+            return Ok(false);
+        };
+        let is_long = end - first > batch.len() as u64 * CLOSE;
+        // In a dynamic window there may be no memory in a gap.
+        let bytes = (end - first) as usize;
+        if batch.len() == 1 || is_long || !self.is_memory(target, first, bytes) {
+            return Ok(false);
+        }
+        if copied.len() < bytes {
+            *copied = memory::filled(bytes, 0u8)?;
+        }
+        let whole = MemoryRange::new(copied.as_mut_ptr(), bytes);
+        // SAFETY: the caller's contract; the copy has room for the range.
+        unsafe {
+            if copy_across(target, process, Direction::Get, &[(whole, first)]).is_err() {
+                return Ok(false);
+            }
+            for &(here, there) in batch {
+                let from = whole.slice((there - first) as usize, here.bytes);
+                copy(from.as_ptr(), here.as_ptr(), here.bytes);
+            }
+        }
+        Ok(true)
     }
 
     /// Starts moving `here` to or from the bytes at `offset` of `target`'s memory.
