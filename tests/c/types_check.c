@@ -1,7 +1,7 @@
 /* Random derived datatypes, nested, against the host's MPI_Pack: broadcast from a type to packed
  * bytes, from packed bytes to the type, and from type to type. Data must arrive in the order of the
- * signature, and gaps keep their bytes. Then a type too irregular for any short description, one that
- * only the host can take apart, and a column of a large matrix. With TEST_SETTINGS for each of the
+ * signature, and gaps keep their bytes. Then a type too irregular for any short description, a
+ * distributed array, a type that only the host can take apart, and a column of a large matrix. With TEST_SETTINGS for each of the
  * settings, see settings.h.
  *
  *     mpirun -n P types_check [number of types, default 300] [seed, default 1]
@@ -263,19 +263,43 @@ static void random_types(int wanted, int rank)
     }
 }
 
-/* Blocks dealt out in turn, over more memory than ferrorail takes such a type apart in. */
-static void distributed(int rank)
+/* Over more memory than ferrorail packs to find out where data is. */
+enum { FAR = 17 << 20 };
+
+static void check_as_host(const char *name, MPI_Datatype type, int rank)
 {
-    enum { BYTES = 17 << 20 };
-    const int sizes[] = {BYTES}, ways[] = {MPI_DISTRIBUTE_CYCLIC}, blocks[] = {5}, ranks[] = {8};
-    MPI_Datatype type;
-    MPI_Type_create_darray(8, 3, 1, sizes, ways, blocks, ranks, MPI_ORDER_C, MPI_BYTE, &type);
     MPI_Type_commit(&type);
-    snprintf(context, sizeof context, "distributed type");
-    layout_t layout = describe("distributed", type);
+    snprintf(context, sizeof context, "%s type", name);
+    layout_t layout = describe(name, type);
     check(&layout, 1, rank);
     free(layout.place);
     MPI_Type_free(&type);
+}
+
+/* Blocks of arrays, dealt out in turn. */
+static void distributed(int rank)
+{
+    const int far[] = {FAR}, cyclic[] = {MPI_DISTRIBUTE_CYCLIC}, fives[] = {5}, eight[] = {8};
+    MPI_Datatype type;
+    MPI_Type_create_darray(8, 3, 1, far, cyclic, fives, eight, MPI_ORDER_C, MPI_BYTE, &type);
+    check_as_host("far distributed", type, rank);
+    const int sizes[] = {11, 8, 3}, grid[] = {3, 2, 1};
+    const int ways[] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_NONE};
+    const int lengths[] = {2, MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG};
+    for (int of = 0; of < 6; of++)
+        for (int fortran = 0; fortran < 2; fortran++) {
+            int order = fortran ? MPI_ORDER_FORTRAN : MPI_ORDER_C;
+            MPI_Type_create_darray(6, of, 3, sizes, ways, lengths, grid, order, MPI_SHORT, &type);
+            check_as_host("distributed", type, rank);
+        }
+}
+
+/* A type inside many others. */
+static void deep(int rank)
+{
+    MPI_Datatype type;
+    MPI_Type_vector(FAR / 16, 3, 16, MPI_BYTE, &type);
+    check_as_host("deep", nested(type), rank);
 }
 
 /* A million and more blocks of changing lengths and distances. */
@@ -290,12 +314,7 @@ static void irregular(int rank)
     }
     MPI_Datatype type;
     MPI_Type_indexed(N, lengths, places, MPI_BYTE, &type);
-    MPI_Type_commit(&type);
-    snprintf(context, sizeof context, "irregular type");
-    layout_t layout = describe("irregular", type);
-    check(&layout, 1, rank);
-    free(layout.place);
-    MPI_Type_free(&type);
+    check_as_host("irregular", type, rank);
     free(lengths);
     free(places);
 }
@@ -330,6 +349,7 @@ int main(int argc, char **argv)
         random_types(wanted, rank);
         irregular(rank);
         distributed(rank);
+        deep(rank);
         column(rank);
     }
     return finish("types_check");

@@ -28,17 +28,19 @@ pub enum Combiner {
     Struct,
     /// `MPI_Type_create_subarray`.
     Subarray,
+    /// `MPI_Type_create_darray`.
+    Darray,
     /// `MPI_Type_create_resized`.
     Resized,
     /// `MPI_Type_create_f90_real` and the like: predefined without a name.
     F90,
-    /// Another one: distributed arrays, and those that MPI removed.
+    /// Another one, as those that MPI removed.
     Other,
 }
 
 /// Each, with its numbers in Open MPI (MPICH's are one more) and in MPI 5.0. The gaps in the former were those
 /// of combiners that MPI 3.0 removed.
-const NUMBERS: [(Combiner, c_int, c_int); 15] = [
+const NUMBERS: [(Combiner, c_int, c_int); 16] = [
     (Combiner::Named, 0, 101),
     (Combiner::Dup, 1, 102),
     (Combiner::Contiguous, 2, 103),
@@ -50,6 +52,7 @@ const NUMBERS: [(Combiner, c_int, c_int); 15] = [
     (Combiner::HindexedBlock, 18, 109),
     (Combiner::Struct, 11, 110),
     (Combiner::Subarray, 12, 111),
+    (Combiner::Darray, 13, 112),
     (Combiner::F90, 14, 113),
     (Combiner::F90, 15, 114),
     (Combiner::F90, 16, 115),

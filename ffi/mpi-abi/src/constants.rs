@@ -83,6 +83,10 @@ constants! {
         tag_ub: c_int = 0, 0x6440_0001, 501;
         /// `MPI_ORDER_C`.
         order_c: c_int = 0, 56, 12;
+        /// `MPI_DISTRIBUTE_BLOCK`, `_CYCLIC`, `_NONE`.
+        distributions: [c_int; 3] = [0, 1, 2], [121, 122, 123], [17, 18, 16];
+        /// `MPI_DISTRIBUTE_DFLT_DARG`.
+        default_length: c_int = -1, -49767, 19;
         /// `MPI_THREAD_SERIALIZED`.
         thread_serialized: c_int = 2, 2, 2048;
         /// `MPI_THREAD_MULTIPLE`.

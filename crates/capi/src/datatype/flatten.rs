@@ -1,12 +1,12 @@
 //! From a datatype to its runs of bytes: read from how it was made, or, where that is not possible,
 //! found by packing memory whose bytes tell their places.
 
+use super::arrays::{self, Inner, counted, times};
 use super::{Layout, layout};
 use crate::session::Session;
 use ferrorail_base::memory::{self, NoMemory};
 use ferrorail_base::runs::{Builder, GROUPS_MAX, NoRuns, Runs};
 use ferrorail_mpi_abi::{Combiner, Contents, Datatype, Envelope, MpiError, TypeLayout};
-use libc::c_int;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -97,27 +97,6 @@ fn whole(layout: &Layout) -> Result<Runs, NoRuns> {
     }
 }
 
-/// A type inside another.
-struct Inner {
-    runs: Runs,
-    extent: i64,
-}
-
-impl Inner {
-    /// `count` of them side by side.
-    fn block(&self, count: i64) -> Result<Runs, NoRuns> {
-        self.runs.repeated(counted(count)?, self.extent as isize)
-    }
-}
-
-fn counted(number: i64) -> Result<usize, NoRuns> {
-    usize::try_from(number).map_err(|_| NoRuns::Irregular)
-}
-
-fn times(a: i64, b: i64) -> Result<i64, NoRuns> {
-    a.checked_mul(b).ok_or(NoRuns::Irregular)
-}
-
 /// Puts a type together from what its maker was given (MPI 4.1, section 5.1.13; the large-count
 /// forms give the same numbers in the same order).
 fn made(
@@ -171,8 +150,12 @@ fn made(
         (Combiner::IndexedBlock, [_, length, places @ ..]) => alike(*length, places, first.extent),
         (Combiner::HindexedBlock, [_, length, places @ ..]) => alike(*length, places, 1),
         (Combiner::Subarray, _) => {
-            let order_c = session.host().constants().order_c;
-            subarray(order_c, first, envelope.large > 0, contents)
+            let constants = session.host().constants();
+            arrays::subarray(constants, first, envelope.large > 0, contents)
+        }
+        (Combiner::Darray, _) => {
+            let constants = session.host().constants();
+            arrays::darray(constants, first, envelope.large > 0, contents)
         }
         _ => Err(NoRuns::Irregular),
     }
@@ -195,43 +178,6 @@ fn pieces<'i>(
         builder.append(&inner.block(length)?, times(place, unit)? as isize)?;
     }
     builder.finish()
-}
-
-/// Part of an array: from the dimension whose elements are neighbours to the others.
-///
-/// Sizes may be among the large numbers; `order_c` is `MPI_ORDER_C`.
-fn subarray(
-    order_c: c_int,
-    inner: &Inner,
-    is_large: bool,
-    contents: &Contents,
-) -> Result<Runs, NoRuns> {
-    let integers = memory::listed(contents.integers.iter().map(|&n| i64::from(n)))?;
-    let [n, others @ ..] = &*integers else {
-        return Err(NoRuns::Irregular);
-    };
-    let (order, dimensions) = match others {
-        [order, ..] if is_large => (*order, &*contents.wide),
-        [dimensions @ .., order] => (*order, dimensions),
-        [] => return Err(NoRuns::Irregular),
-    };
-    let n = counted(*n)?;
-    if Some(dimensions.len()) != n.checked_mul(3) {
-        return Err(NoRuns::Irregular);
-    }
-    let (sizes, rest) = dimensions.split_at(n);
-    let (lengths, starts) = rest.split_at(n);
-    let c_order = order == i64::from(order_c);
-    let mut runs = inner.runs.clone();
-    let (mut stride, mut offset) = (inner.extent, 0i64);
-    for step in 0..n {
-        let d = if c_order { n - 1 - step } else { step };
-        runs = runs.repeated(counted(lengths[d])?, stride as isize)?;
-        let by = offset.checked_add(times(starts[d], stride)?);
-        offset = by.ok_or(NoRuns::Irregular)?;
-        stride = times(stride, sizes[d])?;
-    }
-    runs.shifted(offset as isize)
 }
 
 /// The runs of a committed type, found by packing memory in which each byte tells its place, one
@@ -267,60 +213,4 @@ fn probe(session: &Session, datatype: Datatype, facts: &TypeLayout) -> Result<Ru
     }
     let runs = Runs::of_places(places.into_iter().map(|place| place as isize))?;
     runs.shifted(facts.true_lower_bound)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ORDER_C: c_int = 56;
-    const ORDER_FORTRAN: c_int = 57;
-
-    /// The places of the elements, of 4 bytes each, of rows 1 to 2 and columns 3 to 5 of 4 times 7.
-    fn places(order: c_int, places: impl Fn(i64, i64) -> i64) -> Result<Runs, NoRuns> {
-        let (rows, columns) = (1..3, 3..6);
-        let each: Vec<_> = match order {
-            ORDER_C => {
-                (rows.flat_map(|row| columns.clone().map(move |column| (row, column)))).collect()
-            }
-            _ => (columns.flat_map(|column| rows.clone().map(move |row| (row, column)))).collect(),
-        };
-        let bytes = each.into_iter().flat_map(|(row, column)| {
-            let first = 4 * places(row, column) as isize;
-            first..first + 4
-        });
-        Runs::of_places(bytes)
-    }
-
-    #[test]
-    fn a_subarray_lies_as_its_order_says() {
-        let int = Inner {
-            runs: Runs::dense(4),
-            extent: 4,
-        };
-        let dimensions = [4, 7, 2, 3, 1, 3];
-        let expected = [
-            (ORDER_C, places(ORDER_C, |row, column| 7 * row + column)),
-            (
-                ORDER_FORTRAN,
-                places(ORDER_FORTRAN, |row, column| row + 4 * column),
-            ),
-        ];
-        for (order, expected) in expected {
-            let all = [2].into_iter().chain(dimensions).chain([order]);
-            let small = Contents {
-                integers: all.collect(),
-                ..Contents::default()
-            };
-            let large = Contents {
-                integers: vec![2, order],
-                wide: dimensions.map(i64::from).to_vec(),
-                ..Contents::default()
-            };
-            for (is_large, contents) in [(false, small), (true, large)] {
-                let found = subarray(ORDER_C, &int, is_large, &contents);
-                assert_eq!(found, expected, "order {order}");
-            }
-        }
-    }
 }

@@ -2,11 +2,12 @@
 //! with the type.
 //!
 //! * [`layout`]: from a handle to a [`Layout`], cached;
-//! * `flatten`: how that is found out;
+//! * `flatten`: how that is found out, for parts of arrays in `arrays`;
 //! * [`Elements`]: elements of the program, packed and unpacked here, or by the host where a type
 //!   is too irregular to be flattened;
 //! * [`Packed`]: memory for packed bytes, used again by the thread's next call.
 
+mod arrays;
 mod elements;
 mod flatten;
 mod layout;
