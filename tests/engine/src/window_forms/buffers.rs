@@ -55,13 +55,12 @@ fn use_buffers(window: &OneSided, base: *mut u64, buffers: &[Vec<u8>; 3], kept: 
     send(window, base.wrapping_add(BYTES / 4).cast());
     assert_eq!(registrations(window)[1], kept + 1);
     send(window, three);
-    // Accumulations combine in memory of the library's, which gets and puts use.
+    // Accumulations combine in memory of the library's, from which puts go; nothing is read that is replaced.
     let before = registrations(window);
     replace(window, one);
     replace(window, one);
     let after = registrations(window);
-    assert_eq!(after[0], before[0] + 1);
-    assert!(after[1] >= before[1] + 3, "{before:?}, {after:?}");
+    assert_eq!((after[0], after[1]), (before[0] + 1, before[1] + 1));
     window.unlock_all().expect("locked");
     window.fence(false).expect("no epoch");
     // SAFETY: nobody writes between these fences.
