@@ -15,8 +15,8 @@ pub use pieces::{Piece, Pieces};
 use crate::memory::{self, NoMemory};
 use std::sync::Arc;
 
-/// Most groups of one description: where windows go by one there is no other way to move the data, so this bounds what
-/// programs describe by mistake. As many blocks take the program itself and its MPI library several times as much memory.
+/// Most groups of one description, which are 512 MB then. Elements of a longer one are left to the host's packing in
+/// collectives, and are an error in windows, where nothing else moves them.
 pub const GROUPS_MAX: usize = 1 << 24;
 
 /// Why a description is not there.
