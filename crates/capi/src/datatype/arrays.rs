@@ -2,7 +2,7 @@
 
 use ferrorail_base::memory;
 use ferrorail_base::runs::{Builder, NoRuns, Runs};
-use ferrorail_mpi_abi::{Constants, Contents};
+use ferrorail_mpi_abi::Constants;
 
 /// A type inside another.
 pub struct Inner {
@@ -68,25 +68,22 @@ fn dimensions(constants: &Constants, order: i64, n: usize) -> impl Iterator<Item
     (0..n).map(move |step| if c_order { n - 1 - step } else { step })
 }
 
-/// The integers of `contents`.
-fn integers(contents: &Contents) -> Result<Vec<i64>, NoRuns> {
-    Ok(memory::listed(
-        contents.integers.iter().map(|&n| i64::from(n)),
-    )?)
+/// What a maker was given: its integers and, in its large-count form, the sizes of its arrays apart from them.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    pub integers: &'a [i64],
+    pub large: &'a [i64],
 }
 
 /// `MPI_Type_create_subarray`, whose sizes may be among the large numbers.
-pub fn subarray(
-    constants: &Constants,
-    inner: &Inner,
-    is_large: bool,
-    contents: &Contents,
-) -> Result<Runs, NoRuns> {
-    let integers = integers(contents)?;
-    let [n, others @ .., order] = &*integers else {
+pub fn subarray(constants: &Constants, inner: &Inner, given: Given<'_>) -> Result<Runs, NoRuns> {
+    let [n, others @ .., order] = given.integers else {
         return Err(NoRuns::Irregular);
     };
-    let numbers = if is_large { &*contents.wide } else { others };
+    let numbers = match given.large {
+        [] => others,
+        large => large,
+    };
     let n = counted(*n)?;
     if Some(numbers.len()) != n.checked_mul(3) {
         return Err(NoRuns::Irregular);
@@ -105,20 +102,14 @@ pub fn subarray(
 }
 
 /// `MPI_Type_create_darray`, whose sizes of the array may be among the large numbers.
-pub fn darray(
-    constants: &Constants,
-    inner: &Inner,
-    is_large: bool,
-    contents: &Contents,
-) -> Result<Runs, NoRuns> {
-    let integers = integers(contents)?;
-    let [_, rank, n, others @ .., order] = &*integers else {
+pub fn darray(constants: &Constants, inner: &Inner, given: Given<'_>) -> Result<Runs, NoRuns> {
+    let [_, rank, n, others @ .., order] = given.integers else {
         return Err(NoRuns::Irregular);
     };
     let n = counted(*n)?;
-    let split = match is_large {
-        true => Some((&*contents.wide, others)),
-        false => others.split_at_checked(n),
+    let split = match given.large {
+        [] => others.split_at_checked(n),
+        large => Some((large, others)),
     };
     let (sizes, others) = split.ok_or(NoRuns::Irregular)?;
     if sizes.len() != n || Some(others.len()) != n.checked_mul(3) {
@@ -184,25 +175,31 @@ mod tests {
         Runs::of_places(bytes).expect("few")
     }
 
-    /// What a maker was given: `small` numbers, and `sizes` of an array behind the first `before` of them.
-    fn contents(is_large: bool, small: &[i64], before: usize, sizes: &[i64]) -> Contents {
-        let mut contents = Contents::default();
-        let mut all = small.to_vec();
-        match is_large {
-            true => contents.wide = sizes.to_vec(),
-            false => drop(all.splice(before..before, sizes.iter().copied())),
-        }
-        contents.integers = all.into_iter().map(|number| number as i32).collect();
-        contents
+    /// What `look` makes of `small` numbers and of `sizes` of an array, given behind the first `before` of them or apart.
+    fn given<R>(
+        is_large: bool,
+        small: &[i64],
+        before: usize,
+        sizes: &[i64],
+        look: impl Fn(Given<'_>) -> R,
+    ) -> R {
+        let mut integers = small.to_vec();
+        let large = match is_large {
+            true => sizes,
+            false => {
+                integers.splice(before..before, sizes.iter().copied());
+                &[]
+            }
+        };
+        look(Given {
+            integers: &integers,
+            large,
+        })
     }
 
-    fn same(found: &Runs, expected: &Runs) -> bool {
-        found
-            .pieces(1, 0)
-            .flat_map(|piece| piece.offset..piece.offset + piece.bytes as isize)
-            .eq(expected
-                .pieces(1, 0)
-                .flat_map(|piece| piece.offset..piece.offset + piece.bytes as isize))
+    fn bytes_of(runs: &Runs) -> impl Iterator<Item = isize> {
+        let pieces = runs.pieces(1, 0);
+        pieces.flat_map(|piece| piece.offset..piece.offset + piece.bytes as isize)
     }
 
     #[test]
@@ -213,9 +210,10 @@ mod tests {
                 (1..3).contains(&row) && (3..6).contains(&column)
             });
             for is_large in [false, true] {
-                let given = contents(is_large, &[2, order], 1, &[4, 7, 2, 3, 1, 3]);
-                let found = subarray(constants, &int(), is_large, &given).expect("few");
-                assert!(same(&found, &expected), "order {order}, {is_large}");
+                let (small, sizes) = ([2, order], [4, 7, 2, 3, 1, 3]);
+                let look = |given: Given<'_>| subarray(constants, &int(), given);
+                let found = given(is_large, &small, 1, &sizes, look).expect("few");
+                assert_eq!(found, expected, "order {order}, {is_large}");
             }
         }
     }
@@ -261,13 +259,13 @@ mod tests {
                         turns,
                         order,
                     ];
-                    let given = contents(is_large, &small, 3, &sizes);
-                    let found = darray(constants, &int(), is_large, &given).expect("few");
+                    let look = |given: Given<'_>| darray(constants, &int(), given);
+                    let found = given(is_large, &small, 3, &sizes, look).expect("few");
                     let expected = places(is_c, sizes, |row, column| {
                         row / of_rows % 3 == rank / turns
                             && column / of_columns % turns == rank % turns
                     });
-                    assert!(same(&found, &expected), "{small:?}");
+                    assert!(bytes_of(&found).eq(bytes_of(&expected)), "{small:?}");
                     found_any += i32::from(found.bytes() > 0);
                 }
             }
@@ -283,11 +281,9 @@ mod tests {
             [1, 0, 1, 121, 4, 0, 56],
             [1, 0, 2, 121, 4, 1, 56],
         ] {
-            let given = contents(false, &small, 3, &[4]);
-            assert!(
-                darray(constants, &int(), false, &given).is_err(),
-                "{small:?}"
-            );
+            let look = |given: Given<'_>| darray(constants, &int(), given);
+            let found = given(false, &small, 3, &[4], look);
+            assert!(found.is_err(), "{small:?}");
         }
     }
 }

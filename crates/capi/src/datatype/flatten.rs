@@ -1,7 +1,7 @@
 //! From a datatype to its runs of bytes: read from how it was made, or, where that is not possible,
 //! found by packing memory whose bytes tell their places.
 
-use super::arrays::{self, Inner, counted, times};
+use super::arrays::{self, Given, Inner, counted, times};
 use super::{Layout, layout};
 use crate::session::Session;
 use ferrorail_base::memory::{self, NoMemory};
@@ -137,6 +137,9 @@ fn made(
         let places = places.iter();
         pieces(places.map(|&at| (Some(first), length, at)), unit)
     };
+    let constants = session.host().constants();
+    let (integers, large) = numbers.split_at(contents.integers.len());
+    let given = Given { integers, large };
     match (envelope.combiner, &*numbers) {
         (Combiner::Dup | Combiner::Resized, _) => Ok(first.runs.clone()),
         (Combiner::Contiguous, &[count]) => first.block(count),
@@ -149,14 +152,8 @@ fn made(
         (Combiner::Struct, [_, rest @ ..]) => blocks(rest, 1, true),
         (Combiner::IndexedBlock, [_, length, places @ ..]) => alike(*length, places, first.extent),
         (Combiner::HindexedBlock, [_, length, places @ ..]) => alike(*length, places, 1),
-        (Combiner::Subarray, _) => {
-            let constants = session.host().constants();
-            arrays::subarray(constants, first, envelope.large > 0, contents)
-        }
-        (Combiner::Darray, _) => {
-            let constants = session.host().constants();
-            arrays::darray(constants, first, envelope.large > 0, contents)
-        }
+        (Combiner::Subarray, _) => arrays::subarray(constants, first, given),
+        (Combiner::Darray, _) => arrays::darray(constants, first, given),
         _ => Err(NoRuns::Irregular),
     }
 }
