@@ -32,23 +32,24 @@ static void expect(const double *memory, int hole, double factor)
         wrong += got[i] != factor * (i + 1);
 }
 
-static void exchange(MPI_Win window, const double *memory, int hole)
+/* Accumulates `mine` at the target by `op`, which gives `factor` times that, and gets it. */
+static void accumulate(MPI_Win window, MPI_Op op, double factor, const double *memory, int hole)
 {
     int target = (rank + 1) % size;
     MPI_Win_fence(0, window);
-    MPI_Put(mine, count, MPI_DOUBLE, target, 0, 1, type, window);
-    MPI_Win_fence(0, window);
-    MPI_Accumulate(mine, count, MPI_DOUBLE, target, 0, 1, type, MPI_SUM, window);
+    MPI_Accumulate(mine, count, MPI_DOUBLE, target, 0, 1, type, op, window);
     MPI_Win_fence(0, window);
     MPI_Get(got, count, MPI_DOUBLE, target, 0, 1, type, window);
     MPI_Win_fence(0, window);
-    expect(memory, hole, 2);
+    expect(memory, hole, factor);
+}
+
+static void exchange(MPI_Win window, const double *memory, int hole)
+{
     MPI_Win_fence(0, window);
-    MPI_Accumulate(mine, count, MPI_DOUBLE, target, 0, 1, type, MPI_REPLACE, window);
-    MPI_Win_fence(0, window);
-    MPI_Get(got, count, MPI_DOUBLE, target, 0, 1, type, window);
-    MPI_Win_fence(0, window);
-    expect(memory, hole, 1);
+    MPI_Put(mine, count, MPI_DOUBLE, (rank + 1) % size, 0, 1, type, window);
+    accumulate(window, MPI_SUM, 2, memory, hole);
+    accumulate(window, MPI_REPLACE, 1, memory, hole);
 }
 
 int main(int argc, char **argv)

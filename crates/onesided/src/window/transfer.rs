@@ -166,7 +166,7 @@ impl<F: Endpoint> Window<F> {
     ) -> Result<(), WindowError> {
         if let Some(range) = self.attached_range(target, base, there) {
             // SAFETY: the caller's contract.
-            return unsafe { move_staged(target, direction, &range, runs) };
+            return unsafe { move_staged(target, direction, &range, &mut Vec::new(), runs) };
         }
         let mut runs = runs.map(|(here, offset)| (here, base.wrapping_add(offset)));
         let Memory::Attach { process, address } = self.targets[target.index()].memory else {
@@ -184,56 +184,44 @@ impl<F: Endpoint> Window<F> {
             if batch.is_empty() {
                 return Ok(());
             }
+            let range = match direction {
+                Direction::Put => None,
+                Direction::Get => self.close_range(target, process, &batch),
+            };
             // SAFETY: the caller's contract; inside what the target made the window of.
             unsafe {
-                let is_got = direction == Direction::Get
-                    && self.get_with_gaps(target, process, &batch, &mut copied)?;
-                if !is_got {
+                let is_moved = range.is_some_and(|range| {
+                    let place = |there| (there - range.address) as isize;
+                    let runs = batch.iter().map(|&(here, there)| (here, place(there)));
+                    // A window may have been made of addresses between which there is no memory.
+                    move_staged(target, direction, &range, &mut copied, runs).is_ok()
+                });
+                if !is_moved {
                     copy_across(target, process, direction, &batch)?;
                 }
             }
         }
     }
 
-    /// Reads `batch` by way of a copy of the target's memory from its first byte to its last, in the memory of `copied`, if its
-    /// runs lie close together. Returns whether it did: a window may have been made of addresses between which there is no
-    /// memory.
-    ///
-    /// # Safety
-    /// As [`copy_across`].
-    unsafe fn get_with_gaps(
+    /// The target's memory from the first byte of `batch` to its last, if its runs lie close together.
+    fn close_range(
         &self,
         target: Rank,
         process: Cma,
         batch: &[(MemoryRange, u64)],
-        copied: &mut Vec<u8>,
-    ) -> Result<bool, WindowError> {
-        let first = batch.iter().map(|&(_, there)| there).min();
+    ) -> Option<AttachedRange> {
+        let address = batch.iter().map(|&(_, there)| there).min()?;
         let ends = batch.iter().map(|&(here, there)| there + here.bytes as u64);
-        let (Some(first), Some(end)) = (first, ends.max()) else {
-            return Ok(false);
-        };
-        let is_long = end - first > batch.len() as u64 * CLOSE;
+        let bytes = ends.max()? - address;
+        let is_close = batch.len() > 1 && bytes <= batch.len() as u64 * CLOSE;
+        let bytes = bytes as usize;
         // In a dynamic window there may be no memory in a gap.
-        let bytes = (end - first) as usize;
-        if batch.len() == 1 || is_long || !self.is_memory(target, first, bytes) {
-            return Ok(false);
-        }
-        if copied.len() < bytes {
-            *copied = memory::filled(bytes, 0u8)?;
-        }
-        let whole = MemoryRange::new(copied.as_mut_ptr(), bytes);
-        // SAFETY: the caller's contract; the copy has room for the range.
-        unsafe {
-            if copy_across(target, process, Direction::Get, &[(whole, first)]).is_err() {
-                return Ok(false);
-            }
-            for &(here, there) in batch {
-                let from = whole.slice((there - first) as usize, here.bytes);
-                copy(from.as_ptr(), here.as_ptr(), here.bytes);
-            }
-        }
-        Ok(true)
+        (is_close && self.is_memory(target, address, bytes)).then_some(AttachedRange {
+            process,
+            address,
+            first: 0,
+            bytes,
+        })
     }
 
     /// Starts moving `here` to or from the bytes at `offset` of `target`'s memory.
@@ -294,7 +282,7 @@ pub(super) struct AttachedRange {
     bytes: usize,
 }
 
-/// Copies between `there`, by way of a copy of it, and ranges here, each with its offset in the shape.
+/// Copies between `there`, by way of a copy of it in `copied`, and ranges here, each with its offset in the shape.
 ///
 /// # Safety
 /// As [`copy_across`]; the ranges are valid.
@@ -302,10 +290,13 @@ unsafe fn move_staged(
     target: Rank,
     direction: Direction,
     there: &AttachedRange,
+    copied: &mut Vec<u8>,
     runs: impl Iterator<Item = (MemoryRange, isize)>,
 ) -> Result<(), WindowError> {
-    let mut copied = memory::filled(there.bytes, 0u8)?;
-    let whole = MemoryRange::new(copied.as_mut_ptr(), copied.len());
+    if copied.len() < there.bytes {
+        *copied = memory::filled(there.bytes, 0u8)?;
+    }
+    let whole = MemoryRange::new(copied.as_mut_ptr(), there.bytes);
     let place = |offset: isize, bytes| whole.slice((offset - there.first) as usize, bytes).as_ptr();
     // SAFETY: the caller's contract; the copy has room for the range.
     unsafe {
