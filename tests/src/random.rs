@@ -175,6 +175,9 @@ impl Series {
         let lock = locks[draw.below(locks.len() as u64) as usize];
         let atomics = ["auto", "auto", "nic"][draw.below(3) as usize];
         let accumulate = ["origin", "event", "auto", "nic"][draw.below(4) as usize];
+        let scattered = ["auto", "origin", "target", "target"][draw.below(4) as usize];
+        case.environment
+            .insert("FERRORAIL_SCATTERED".into(), scattered.into());
         case.environment
             .insert("FERRORAIL_LOCK".into(), lock.into());
         case.environment

@@ -9,7 +9,8 @@ mod windows;
 
 pub use choices::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, DomainChoice, FabricChoice, LockRequest, Pscw,
-    RailChoice, Registration, ServiceThreads, ShmKind, StatsSink, StripeChoice, WriteOrder,
+    RailChoice, Registration, Scattered, ServiceThreads, ShmKind, StatsSink, StripeChoice,
+    WriteOrder,
 };
 pub use communicator::{PER_COMMUNICATOR, per_communicator};
 pub use multicast::{CERTAIN, MulticastFaults};
@@ -190,6 +191,8 @@ table! {
         "atomics on the locks of windows that span nodes; nic: rails inside nodes too; cpu: no window where that would be needed";
     "FERRORAIL_PSCW", Word(Pscw::WORDS), "counters", Communicator => windows: WindowSettings, windows,
         "how ranks of a window tell each other of posts and completions, unless its info key ferrorail_pscw says: a count for each pair, or a bit that changes with each epoch";
+    "FERRORAIL_SCATTERED", Word(Scattered::WORDS), "auto", Communicator,
+        "who moves elements with gaps to and from memory of the node that a program brought to a window, unless its info key ferrorail_scattered says: the origin at once, or the target at the end of the epoch";
     "FERRORAIL_LOCK_BACKOFF", Switch, "1", Communicator,
         "0: contenders of a lock of test_and_set try again at once";
     "FERRORAIL_LOCK_BACKOFF_FIRST", Number(1, 1_000_000), "2", Communicator,

@@ -126,6 +126,17 @@ words! {
         BitVectors = "bit_vectors",
     }
 
+    /// `FERRORAIL_SCATTERED`: who moves elements with gaps to and from memory of the node that a program brought to a window.
+    Scattered {
+        /// The target, at the end of the epoch, where that is faster.
+        #[default]
+        Auto = "auto",
+        /// The origin, at once.
+        Origin = "origin",
+        /// The target wherever it can.
+        Target = "target",
+    }
+
     /// `FERRORAIL_LOCK_REQUEST`: when a lock of a target that is not mapped is asked for.
     LockRequest {
         /// In `MPI_Win_lock`, which does not wait for the answer.

@@ -1,7 +1,7 @@
 //! Settings of windows.
 
 use super::parse::{Reader, Value};
-use super::{LockRequest, Problem, Pscw, Registration, ServiceThreads, Settings, parse};
+use super::{LockRequest, Problem, Pscw, Registration, Scattered, ServiceThreads, Settings, parse};
 use serde::{Deserialize, Serialize};
 
 /// How long a contender of a lock of `test_and_set` leaves the target alone after a failed attempt.
@@ -27,6 +27,8 @@ impl Default for LockBackoff {
 pub struct WindowSettings {
     /// `FERRORAIL_PSCW`.
     pub pscw: Pscw,
+    /// `FERRORAIL_SCATTERED`.
+    pub scattered: Scattered,
     /// `FERRORAIL_LOCK_BACKOFF`; `None` tries again at once.
     pub lock_backoff: Option<LockBackoff>,
     /// `FERRORAIL_LOCK_REQUEST`.
@@ -53,6 +55,7 @@ impl Value<'_> {
         let reader = self.reader;
         WindowSettings {
             pscw: reader.value("FERRORAIL_PSCW").word(),
+            scattered: reader.value("FERRORAIL_SCATTERED").word(),
             lock_backoff: lock_backoff(reader),
             lock_request: reader.value("FERRORAIL_LOCK_REQUEST").word(),
             service_threads: reader.value("FERRORAIL_SERVICE_THREADS").word(),
@@ -91,35 +94,39 @@ pub struct WindowKeys {
     lock_request: Option<LockRequest>,
     service_threads: Option<ServiceThreads>,
     registration: Option<Registration>,
+    scattered: Option<Scattered>,
 }
 
 impl WindowKeys {
     /// Their names.
-    pub const NAMES: [&str; 4] = [
+    pub const NAMES: [&str; 5] = [
         "ferrorail_pscw",
         "ferrorail_lock_request",
         "ferrorail_service_threads",
         "ferrorail_registration",
+        "ferrorail_scattered",
     ];
 
     /// Those that `value_of` says of each key, and what is wrong with others.
     pub fn read(value_of: impl Fn(&str) -> Option<String>) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
-        let [pscw, lock_request, service_threads, registration] = Self::NAMES.map(|key| {
-            let value = value_of(key).filter(|value| !value.trim().is_empty())?;
-            let (settings, wrong) = parse([(key.to_ascii_uppercase(), value)]);
-            let right = wrong.is_empty().then_some(settings.windows);
-            problems.extend(wrong.into_iter().map(|problem| Problem {
-                name: key.into(),
-                ..problem
-            }));
-            right
-        });
+        let [pscw, lock_request, service_threads, registration, scattered] =
+            Self::NAMES.map(|key| {
+                let value = value_of(key).filter(|value| !value.trim().is_empty())?;
+                let (settings, wrong) = parse([(key.to_ascii_uppercase(), value)]);
+                let right = wrong.is_empty().then_some(settings.windows);
+                problems.extend(wrong.into_iter().map(|problem| Problem {
+                    name: key.into(),
+                    ..problem
+                }));
+                right
+            });
         let keys = Self {
             pscw: pscw.map(|given| given.pscw),
             lock_request: lock_request.map(|given| given.lock_request),
             service_threads: service_threads.map(|given| given.service_threads),
             registration: registration.map(|given| given.registration),
+            scattered: scattered.map(|given| given.scattered),
         };
         (keys, problems)
     }
@@ -132,6 +139,7 @@ impl WindowKeys {
             lock_request: self.lock_request.unwrap_or(settings.lock_request),
             service_threads: self.service_threads.unwrap_or(settings.service_threads),
             registration: self.registration.unwrap_or(settings.registration),
+            scattered: self.scattered.unwrap_or(settings.scattered),
             ..settings
         }
     }
@@ -186,7 +194,7 @@ mod tests {
     fn a_wrong_value_is_reported_by_the_key() {
         let (keys, problems) = WindowKeys::read(|_| Some("nonsense".into()));
         assert_eq!(keys, WindowKeys::default());
-        assert_eq!(problems.len(), 4);
+        assert_eq!(problems.len(), WindowKeys::NAMES.len());
         let text = problems[0].to_string();
         assert_eq!(
             text,
@@ -201,6 +209,7 @@ mod tests {
             "FERRORAIL_LOCK_REQUEST",
             "FERRORAIL_SERVICE_THREADS",
             "FERRORAIL_REGISTRATION",
+            "FERRORAIL_SCATTERED",
         ] {
             assert!(WindowKeys::NAMES.contains(&&*name.to_ascii_lowercase()));
             let setting = TABLE.iter().find(|setting| setting.name == name);

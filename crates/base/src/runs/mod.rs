@@ -3,11 +3,12 @@
 //! A [`Runs`] is short for what programs describe: a vector is one [`Group`], a vector of vectors
 //! one group that repeats, a struct one group per member. [`Builder`] finds that form, and gives up
 //! when a description stays too long, so that memory is bounded; [`NoRuns`] says why there is none. Packing and
-//! unpacking are in `copy`; neither touches a byte of the gaps.
+//! unpacking are in `copy`; neither touches a byte of the gaps. Other processes read it as `words`.
 
 mod builder;
 mod copy;
 mod pieces;
+mod words;
 
 pub use builder::Builder;
 pub use pieces::{Piece, Pieces};

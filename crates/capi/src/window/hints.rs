@@ -9,7 +9,7 @@ use ferrorail_mpi_abi::{Host, Info};
 use std::ffi::{CStr, CString};
 
 /// The standard's hints, and those that ferrorail looks at.
-const KNOWN: [&CStr; 13] = [
+const KNOWN: [&CStr; 14] = [
     c"no_locks",
     c"accumulate_ordering",
     c"accumulate_ops",
@@ -23,6 +23,7 @@ const KNOWN: [&CStr; 13] = [
     c"ferrorail_lock_request",
     c"ferrorail_service_threads",
     c"ferrorail_registration",
+    c"ferrorail_scattered",
 ];
 
 /// The defaults of hints on order and operations (MPI 4.1, section 12.2.1), which ferrorail's windows keep.

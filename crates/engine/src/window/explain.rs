@@ -3,7 +3,7 @@
 use super::choose::{self, Place, Way};
 use super::spec::Memory;
 use ferrorail_base::Topology;
-use ferrorail_base::config::{LockRequest, Settings};
+use ferrorail_base::config::{LockRequest, Scattered, Settings};
 use ferrorail_fabric::AtomicScope;
 use ferrorail_onesided::lock::{LockAlgorithm, Mode};
 use ferrorail_onesided::window::layout::STAGING_BYTES;
@@ -127,7 +127,7 @@ pub fn explain(question: &Question<'_>) -> Result<Answer, &'static str> {
                 Place::Far => "other node",
             },
             memory: way.name(),
-            put_and_get: moves(way, question.rails.0, settings.stripe_threshold),
+            put_and_get: moves(way, question.rails.0, settings),
             accumulate: match apart {
                 true => by_element(&accumulates(way, by_rail, by_target), way, by_rail),
                 false => accumulates(way, by_rail, by_target),
@@ -167,7 +167,8 @@ impl Way {
     }
 }
 
-fn moves(way: Way, rails: u8, stripe_threshold: u64) -> String {
+fn moves(way: Way, rails: u8, settings: &Settings) -> String {
+    let stripe_threshold = settings.stripe_threshold;
     let over_rails = || {
         let divided = match rails {
             1 => String::new(),
@@ -180,7 +181,12 @@ fn moves(way: Way, rails: u8, stripe_threshold: u64) -> String {
     };
     match way {
         Way::Mapped => "copies".into(),
-        Way::Attach => "cross-memory copies".into(),
+        Way::Attach if settings.windows.scattered == Scattered::Origin => {
+            "cross-memory copies".into()
+        }
+        Way::Attach => {
+            "cross-memory copies; with gaps, between fences or from start to complete, by the target when that ends".into()
+        }
         Way::Rails => over_rails(),
         Way::Attached => format!(
             "{}; the table of what is attached is read when it changed",

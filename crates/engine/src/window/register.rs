@@ -99,11 +99,14 @@ pub(super) fn reaches(
         return Ok(());
     }
     let own = placement.map.rank;
+    let is_dynamic = specs[own.index()].memory == Memory::Dynamic;
+    // Ranks without memory leave operations to those with some, which then read what they left.
+    if !is_dynamic && specs.iter().all(|spec| spec.bytes == 0) {
+        return Ok(());
+    }
     let is_out_of_reach = |&rank: &Rank| {
-        let spec = &specs[rank.index()];
-        let has_memory = spec.memory == Memory::Dynamic || spec.bytes > 0;
         let probe = descriptions[rank.index()].probe;
-        rank != own && has_memory && !placement.map.reads(rank, probe)
+        rank != own && !placement.map.reads(rank, probe)
     };
     let copies = placement.rails.is_some_and(TeamRails::stay_here);
     let mut near = placement

@@ -40,6 +40,8 @@ pub struct WindowRow {
     pub handled: u64,
     /// Requests that the service threads of these ranks served: locks, unlocks, accumulates.
     pub served: u64,
+    /// Operations that were left to targets, which carried them out at the end of the epoch.
+    pub by_target: u64,
     /// Registrations of buffers that were kept beyond their operation.
     pub kept: u64,
     /// Operations whose buffer was registered already.
@@ -68,6 +70,7 @@ impl WindowRow {
             epochs: count(&counters.epochs),
             handled: count(&counters.handled),
             served: count(&counters.served),
+            by_target: count(&counters.by_target),
             kept: count(&counters.kept),
             reused: count(&counters.reused),
             evicted: count(&counters.evicted),
@@ -82,7 +85,7 @@ impl Row for WindowRow {
 
     fn add(&mut self, other: &Self) {
         add_fields!(self, other, windows puts gets accumulates elements locks acquired);
-        add_fields!(self, other, lock_messages epochs handled served kept reused evicted);
+        add_fields!(self, other, lock_messages epochs handled served by_target kept reused evicted);
     }
 }
 
@@ -110,6 +113,13 @@ pub fn table(rows: &[WindowRow], text: &mut String) {
                 text,
                 "  elements of these: {} of the accumulates changed each by an atomic of its own",
                 row.elements
+            );
+        }
+        if row.by_target > 0 {
+            let _ = writeln!(
+                text,
+                "  of these operations: {} left to their targets",
+                row.by_target
             );
         }
         if row.kept + row.reused > 0 {

@@ -4,8 +4,9 @@
 mod by_service_thread;
 mod job;
 
+use super::attach::CHUNK_BYTES;
 use super::rails::Direction;
-use super::shape::{Cutter, Shape};
+use super::shape::{Cutter, Shape, Side};
 use super::target::Memory;
 use super::transfer::same_length;
 use super::update::{self, SWAP_BYTES_MAX, Update};
@@ -17,10 +18,7 @@ use ferrorail_base::sync::Claimed;
 use ferrorail_fabric::Endpoint;
 use std::ptr;
 
-pub(super) use job::{Job, Side};
-
-/// Most bytes that are combined at a time where the target's memory is not mapped, or has gaps.
-const CHUNK_BYTES: usize = 64 << 10;
+pub(super) use job::Job;
 
 /// Most bytes that are combined without memory being allocated.
 const LITTLE: usize = 1024;
@@ -112,6 +110,10 @@ impl<F: Endpoint> Window<F> {
             // SAFETY: the caller's contract.
             return unsafe { self.accumulate_elements(&job, memory, held) };
         }
+        // SAFETY: the caller's contract.
+        if unsafe { self.leave_job(&job, held)? } {
+            return Ok(());
+        }
         if self.is_for_service(&job) {
             // SAFETY: the caller's contract.
             return unsafe { self.ask_service(&job) };
@@ -157,6 +159,7 @@ impl<F: Endpoint> Window<F> {
             self.give_back(exclusive);
             return Ok(());
         }
+        self.keep_order(target)?;
         let element = self.elements(target, bytes);
         let element = element.map(|memory| memory.wrapping_add_signed(base));
         if let Some(at) = element.filter(|at| at.is_multiple_of(size_of::<u64>())) {
@@ -230,8 +233,8 @@ impl<F: Endpoint> Window<F> {
     unsafe fn in_chunks(&self, job: &Job<'_>) -> Result<(), WindowError> {
         let all = job.there.bytes();
         let chunk = match self.attached_range(job.target, job.base, job.there) {
-            Some(_) => all,
-            None => all.min((CHUNK_BYTES / job.element_bytes).max(1) * job.element_bytes),
+            Some(_) if job.there.single().is_none() => all,
+            _ => all.min((CHUNK_BYTES / job.element_bytes).max(1) * job.element_bytes),
         };
         if chunk <= LITTLE {
             let mut little = [0u8; 2 * LITTLE];

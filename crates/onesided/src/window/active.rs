@@ -114,7 +114,10 @@ impl<F: Endpoint> Window<F> {
             ));
         }
         self.settle_all()?;
-        self.meet()?;
+        let leaves = self.hand_over_all()?;
+        if self.meet(leaves)? {
+            self.finish_lists(leaves)?;
+        }
         let next = if last { mode::NONE } else { mode::FENCE };
         self.mode.store(next, Ordering::Relaxed);
         count(&self.counters.epochs);
@@ -125,8 +128,18 @@ impl<F: Endpoint> Window<F> {
         self.active().posted.is_some()
     }
 
-    /// Waits until all ranks are here. What each stored and put before, all see after.
-    fn meet(&self) -> Result<(), WindowError> {
+    /// Once all have handed over what they leave to targets: it is carried out when this returns, at all ranks.
+    fn finish_lists(&self, leaves: bool) -> Result<(), WindowError> {
+        let served = self.serve_lists();
+        self.meet(false)?;
+        match leaves {
+            true => served.and(self.land_all()),
+            false => served,
+        }
+    }
+
+    /// Waits until all ranks are here. What each stored and put before, all see after. Whether any of them says `any`.
+    fn meet(&self, mut any: bool) -> Result<bool, WindowError> {
         fence(Ordering::SeqCst);
         let size = self.size();
         let number = {
@@ -138,16 +151,19 @@ impl<F: Endpoint> Window<F> {
         while distance < size {
             let to = Rank((self.rank.0 + distance) % size);
             let from = Rank((self.rank.0 + size - distance) % size);
-            let offset = layout::fence(round);
-            self.tell(to, offset, number)?;
+            let offset = layout::fence(round, number);
+            self.tell(to, offset, number << 1 | u64::from(any))?;
             let word = self.own_word(offset);
+            let mut found = 0;
             self.wait_until("in a fence", Waiting::Word(from), || {
-                Ok(word.load(Ordering::Acquire) >= number)
+                found = word.load(Ordering::Acquire);
+                Ok(found >> 1 >= number)
             })?;
+            any |= found & 1 != 0;
             distance *= 2;
             round += 1;
         }
-        Ok(())
+        Ok(any)
     }
 
     /// `MPI_Win_post`: the origins may access this rank's memory.
@@ -212,6 +228,9 @@ impl<F: Endpoint> Window<F> {
         for target in (0..).map_while(|index| self.started(index)) {
             self.await_post(target)?;
             self.settled(target)?;
+            if self.leaves_something() {
+                self.hand_over(target)?;
+            }
             let completions = {
                 let count = &mut self.active().completions[target.index()].0;
                 *count += 1;
@@ -219,6 +238,7 @@ impl<F: Endpoint> Window<F> {
             };
             self.signal(target, Status::Completed, completions)?;
         }
+        self.left_nothing();
         self.mode.store(mode::NONE, Ordering::Relaxed);
         Ok(())
     }
@@ -241,8 +261,14 @@ impl<F: Endpoint> Window<F> {
                 Ok(self.has_signalled(origin, Status::Completed, expected))
             })?;
         }
-        self.active().posted = None;
-        Ok(())
+        self.end_exposure()
+    }
+
+    /// Ends an exposure epoch in which all origins have completed.
+    fn end_exposure(&self) -> Result<(), WindowError> {
+        let origins = self.active().posted.take().unwrap_or_default();
+        let outcomes = origins.into_iter().map(|origin| self.serve_list(origin));
+        outcomes.fold(Ok(()), Result::and)
     }
 
     /// The `index`-th origin of the exposure epoch, and its completion that ends that.
@@ -258,18 +284,16 @@ impl<F: Endpoint> Window<F> {
     /// [`WindowError::Synchronisation`] without [`Window::post`].
     pub fn test(&self) -> Result<bool, WindowError> {
         let over = {
-            let mut active = self.active();
+            let active = self.active();
             let posted = active.posted.as_ref().ok_or(NOT_POSTED)?;
-            let over = posted.iter().all(|&origin| {
+            posted.iter().all(|&origin| {
                 let expected = active.completions[origin.index()].1;
                 self.has_signalled(origin, Status::Completed, expected)
-            });
-            if over {
-                active.posted = None;
-            }
-            over
+            })
         };
-        if !over {
+        if over {
+            self.end_exposure()?;
+        } else {
             self.process_context.poke();
             if let Some(rails) = &self.rails {
                 rails.progress()?;
@@ -292,7 +316,7 @@ impl<F: Endpoint> Window<F> {
             ));
         }
         self.settle_all()?;
-        self.meet()?;
+        self.meet(false)?;
         self.settle_all()
     }
 }

@@ -7,10 +7,10 @@
 //! compare and swap until nobody came between; even reading is an addition of nothing, since a card promises
 //! atomicity towards other atomics only.
 
-use super::accumulate::{Job, Side};
+use super::accumulate::Job;
 use super::held::Held;
 use super::layout::STAGING_BYTES;
-use super::shape::{Cutter, Shape};
+use super::shape::{Cutter, Shape, Side};
 use super::update::Update;
 use super::{Waiting, Window, WindowError, WindowRails, count};
 use ferrorail_base::Rank;

@@ -68,6 +68,12 @@ pub enum WindowError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// A target failed at operations that were left to it; some memory may have been written.
+    #[error("rank {rank} failed at operations that were left to it")]
+    ByTarget {
+        /// The target.
+        rank: u32,
+    },
     /// The system refused memory for a copy of the program's data (`MPI_ERR_NO_MEM`).
     #[error(transparent)]
     NoMemory(#[from] NoMemory),

@@ -67,11 +67,12 @@ pub const HOLDERS: usize = 8;
 /// Offset, in a control block, of the lock that accumulations take.
 pub const ACCUMULATE: usize = LINE;
 const FENCE: usize = 2 * LINE;
-const PEERS: usize = FENCE + 8 * FENCE_ROUNDS;
+const PEERS: usize = FENCE + 2 * 8 * FENCE_ROUNDS;
 
-/// Offset, in a control block, of the word for round `round` of fences.
-pub const fn fence(round: u32) -> usize {
-    FENCE + 8 * round as usize
+/// Offset, in a control block, of the word for round `round` of the `number`-th fence. The next fence has others, as a rank
+/// may be there while its peer has not looked yet.
+pub const fn fence(round: u32, number: u64) -> usize {
+    FENCE + 8 * (2 * round as usize + (number % 2) as usize)
 }
 
 /// Offset, in a control block, of a word of the line for `peer`.
@@ -142,6 +143,21 @@ pub const fn accumulate_grant(ranks: u32, line: u32, by: u32) -> usize {
     lock_grant(ranks, line, by) + grants(ranks)
 }
 
+/// Bytes of what [`left`] is.
+const LEFT: usize = 4 * size_of::<u64>();
+/// Behind [`left`]: the list's address in the memory of `peer`.
+pub const LEFT_ADDRESS: usize = 8;
+/// Behind [`left`]: how long it is.
+pub const LEFT_BYTES: usize = 16;
+/// Behind [`left`]: which of the lists that the owner left to `peer` is carried out, and in the lowest bit whether that failed.
+pub const LEFT_SERVED: usize = 24;
+
+/// Offset, in such a control block, of the words in which `peer` counts lists of operations that it left to the owner, and says where
+/// the last is.
+pub const fn left(ranks: u32, peer: u32) -> usize {
+    lock_grant(ranks, ranks + 1, 0) + LEFT * peer as usize
+}
+
 /// Bytes before the operands in a room.
 pub const OPERAND_HEADER: usize = LINE;
 
@@ -156,7 +172,7 @@ pub const TABLE_HEAD: usize = 2 * LINE;
 /// Offset, in a control block of a dynamic window of `ranks` ranks, of the word in which `peer` says
 /// how often its table has changed.
 pub const fn changes(ranks: u32, peer: u32) -> usize {
-    lock_grant(ranks, ranks + 1, 0) + 8 * peer as usize
+    left(ranks, ranks) + 8 * peer as usize
 }
 
 /// Offset, in such a control block, of the owner's table.
@@ -190,7 +206,7 @@ impl WindowLayout {
 
     const fn control_bytes(&self) -> usize {
         match self.dynamic {
-            false => changes(self.ranks, 0),
+            false => changes(self.ranks, 0).next_multiple_of(LINE),
             true => table(self.ranks) + TABLE_HEAD + ENTRY_BYTES * TABLE_ENTRIES,
         }
     }
@@ -243,7 +259,8 @@ mod tests {
             PeerWord::AccumulateResult,
         ];
         let mut offsets = vec![LOCK, HOLDERS, ACCUMULATE];
-        offsets.extend((0..FENCE_ROUNDS as u32).map(fence));
+        let rounds = (0..FENCE_ROUNDS as u32).flat_map(|round| [fence(round, 1), fence(round, 2)]);
+        offsets.extend(rounds);
         for rank in 0..=3 {
             offsets.extend(words.map(|word| peer(rank, word)));
         }
@@ -255,6 +272,8 @@ mod tests {
         assert!(answer(200, 199) + 8 <= posted(0) && posted(199) < posted(0) + 200);
         assert!(posted(199) < status(200, Status::Completed, 0));
         assert!(status(200, Status::Completed, 199) < lock_grant(200, 0, 0));
+        let words = [0, LEFT_ADDRESS, LEFT_BYTES, LEFT_SERVED];
+        offsets.extend((0..3).flat_map(|rank| words.map(|word| left(3, rank) + word)));
         offsets.push(asleep(3));
         for rank in 0..3 {
             offsets.extend([

@@ -7,7 +7,8 @@
 //! * `rails`: operations on rails, staging slots; `buffer`: registrations of buffers, `kept`: those that
 //!   last; `lent`: those of calls that fail; `outstanding`: operations under way;
 //! * `word`: the words of a target's locks as the lock algorithms see them;
-//! * `transfer`: put and get; `accumulate`: everything atomic; `elements`: one element at a time;
+//! * `transfer`: put and get; `attach`: copies to and from other processes; `accumulate`: everything atomic; `elements`: one element at a time;
+//! * `by_target`: what an epoch leaves to its targets;
 //! * `dynamic`: memory that is attached later;
 //! * `serve`: what a thread of the target does for others, where a window wants that; [`ServiceThread`]: the
 //!   thread;
@@ -38,8 +39,10 @@
 
 mod accumulate;
 mod active;
+mod attach;
 mod buffer;
 mod by_rail;
+mod by_target;
 mod dynamic;
 mod early;
 mod elements;
@@ -81,6 +84,7 @@ pub use waiting::ProcessContext;
 
 use crate::lock::{AnyLock, LockAlgorithm};
 use active::Active;
+use by_target::ByTarget;
 use dynamic::Dynamic;
 use ferrorail_base::Rank;
 use ferrorail_base::config::WindowSettings;
@@ -143,6 +147,10 @@ pub struct Counters {
     pub handled: AtomicU64,
     /// Requests that this rank's service thread served.
     pub served: AtomicU64,
+    /// Operations that this rank left to targets.
+    pub by_target: AtomicU64,
+    /// Operations that others left to this rank, and it carried out.
+    pub for_origins: AtomicU64,
     /// Registrations of buffers that outlive their operation.
     pub kept: AtomicU64,
     /// Operations that found their buffer registered.
@@ -183,6 +191,7 @@ pub struct Window<F: Endpoint> {
     held: Arc<[HeldCell]>,
     /// This rank is one contender for each lock, whatever its threads are: they take turns.
     passive: Vec<Claim<Passive>>,
+    by_target: ByTarget,
     /// Of a dynamic window.
     dynamic: Option<Dynamic>,
     /// Where accumulations combine; registered once it is used, and given back by `rails`, which go before.
@@ -229,6 +238,7 @@ impl<F: Endpoint> Window<F> {
             active: Mutex::new(Active::new(ranks)),
             mode: AtomicU8::new(active::mode::NONE),
             lock_alls: AtomicU64::new(0),
+            by_target: ByTarget::new(ranks),
             staging: Claim::default(),
             counters: Counters::default(),
         })

@@ -62,7 +62,7 @@ impl Update<'_> {
     }
 
     /// Inverse of [`Update::code`].
-    fn from_code(code: u32) -> Option<Self> {
+    pub(super) fn from_code(code: u32) -> Option<Self> {
         match code {
             Self::REPLACE => Some(Self::Replace),
             Self::KEEP => Some(Self::Keep),
@@ -127,9 +127,14 @@ pub(super) fn told<'a>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use ferrorail_reduce::{Number, Operator, kernel};
+
+    /// A sum that any process computes.
+    pub fn sum_of_longs() -> Update<'static> {
+        Update::Kernel(kernel(Operator::Sum, Number::I64).expect("sums of integers"))
+    }
 
     #[test]
     fn requests_travel_and_are_checked() {

@@ -2,6 +2,7 @@
 
 use ferrorail_base::runs::{Piece, Pieces, Runs};
 use std::iter::Once;
+use std::ptr;
 
 /// How elements lie, from the address (or displacement) that was passed.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,85 @@ impl<'a> Shape<'a> {
                 extent,
             } => ShapePieces::Runs(runs.pieces(count, extent)),
         }
+    }
+
+    /// Copies the data from `from` on to `packed`, one piece after the other.
+    ///
+    /// # Safety
+    /// All pieces are readable, `packed` is writable for as many bytes, and they are different memory.
+    pub unsafe fn pack(&self, from: *const u8, packed: *mut u8) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self {
+                Self::Dense(piece) => {
+                    let from = from.wrapping_offset(piece.offset);
+                    packed.copy_from_nonoverlapping(from, piece.bytes);
+                }
+                Self::Runs {
+                    runs,
+                    count,
+                    extent,
+                } => runs.pack(from, *count, *extent, packed),
+            }
+        }
+    }
+
+    /// Copies `packed` data to where it lies from `into` on.
+    ///
+    /// # Safety
+    /// As [`Shape::pack`] the other way.
+    pub unsafe fn unpack(&self, packed: *const u8, into: *mut u8) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self {
+                Self::Dense(piece) => {
+                    let into = into.wrapping_offset(piece.offset);
+                    into.copy_from_nonoverlapping(packed, piece.bytes);
+                }
+                Self::Runs {
+                    runs,
+                    count,
+                    extent,
+                } => runs.unpack(packed, into, *count, *extent),
+            }
+        }
+    }
+
+    /// Bytes of the longest of [`Shape::portions`].
+    #[must_use]
+    pub fn portion(&self, about: usize) -> usize {
+        match self {
+            Self::Dense(piece) => piece.bytes,
+            Self::Runs { runs, count, .. } => {
+                runs.bytes() * (about / runs.bytes().max(1)).clamp(1, *count)
+            }
+        }
+    }
+
+    /// Whole elements of `about` bytes or, if one is longer, one at a time: how far from the address they are, what part of the data
+    /// in bytes is before them, and how they lie.
+    pub fn portions(&self, about: usize) -> impl Iterator<Item = (isize, usize, Self)> + use<'a> {
+        let whole = *self;
+        let (all, element, extent) = match whole {
+            Self::Dense(piece) => (1, piece.bytes, 0),
+            Self::Runs {
+                runs,
+                count,
+                extent,
+            } => (count, runs.bytes(), extent),
+        };
+        let at_once = (about / element.max(1)).clamp(1, all.max(1));
+        (0..all).step_by(at_once).map(move |done| {
+            let portion = match whole {
+                Self::Dense(_) => whole,
+                Self::Runs { runs, extent, .. } => Self::Runs {
+                    runs,
+                    count: at_once.min(all - done),
+                    extent,
+                },
+            };
+            (extent.wrapping_mul(done as isize), done * element, portion)
+        })
     }
 
     /// The data, if it is one piece.
@@ -142,6 +222,43 @@ impl<'a> Cutter<'a> {
     }
 }
 
+/// One side of an operation: an address, and how elements lie there.
+#[derive(Clone, Copy)]
+pub(super) struct Side<'a> {
+    pub address: *mut u8,
+    pub shape: &'a Shape<'a>,
+}
+
+impl Side<'_> {
+    /// Copies the next `bytes` bytes between this side and `packed`.
+    ///
+    /// # Safety
+    /// Both are valid for so many bytes.
+    pub unsafe fn copy(
+        &self,
+        cutter: &mut Cutter<'_>,
+        packed: *mut u8,
+        bytes: usize,
+        to_side: bool,
+    ) {
+        let mut done = 0;
+        while done < bytes
+            && let Some(piece) = cutter.take(bytes - done)
+        {
+            let here = self.address.wrapping_offset(piece.offset);
+            let packed = packed.wrapping_add(done);
+            // SAFETY: the caller's contract, for a part.
+            unsafe {
+                match to_side {
+                    true => ptr::copy_nonoverlapping(packed, here, piece.bytes),
+                    false => ptr::copy_nonoverlapping(here, packed, piece.bytes),
+                }
+            }
+            done += piece.bytes;
+        }
+    }
+}
+
 /// Offsets on both sides and a length for each run that is contiguous on both.
 pub fn zip<'a>(
     one: &Shape<'a>,
@@ -158,6 +275,32 @@ pub fn zip<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn portions_are_whole_elements() {
+        let threes = Runs::dense(3).repeated(4, 10).expect("regular");
+        let elements = Shape::Runs {
+            runs: &threes,
+            count: 5,
+            extent: -40,
+        };
+        let portions = |about| {
+            let portions = elements.portions(about);
+            portions.map(|(at, before, portion)| (at, before, portion.bytes()))
+        };
+        assert!(portions(30).eq([(0, 0, 24), (-80, 24, 24), (-160, 48, 12)]));
+        assert_eq!((elements.portion(30), elements.portion(5)), (24, 12));
+        assert!(portions(1000).eq([(0, 0, 60)]));
+        assert_eq!(portions(5).count(), 5);
+        let dense = Shape::bytes_at(9, 100);
+        assert!(
+            dense
+                .portions(30)
+                .map(|(at, before, _)| (at, before))
+                .eq([(0, 0)])
+        );
+        assert_eq!(dense.portion(30), 100);
+    }
 
     #[test]
     fn runs_of_both_sides_are_cut_to_each_other() {

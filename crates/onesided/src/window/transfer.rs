@@ -1,23 +1,14 @@
 //! Put and get (MPI 4.1, section 12.3).
 
+use super::attach::{BATCH, CHUNK_BYTES, STAGED_MAX, copy, copy_across, move_packed, move_staged};
+use super::held::Held;
 use super::rails::Direction;
-use super::shape::{Shape, zip};
+use super::shape::{Shape, Side, zip};
 use super::target::Memory;
 use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
-use ferrorail_base::memory::{self, MemoryRange};
+use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::Endpoint;
-use ferrorail_shm::Cma;
-
-/// Runs that are listed at a time for cross-memory attach.
-const BATCH: usize = 1024;
-
-/// Runs that are so many bytes apart on average, or less, are read together with the gaps between them: the kernel takes longer
-/// for a run than to copy as many bytes.
-const CLOSE: u64 = 512;
-
-/// Most bytes that are put in the target's order before they are moved there by cross-memory attach, or after.
-const STAGED_MAX: usize = 64 << 20;
 
 impl<F: Endpoint> Window<F> {
     /// `MPI_Put`: starts writing `origin`, as `shape` says, to `displacement` at `target`, as `there`
@@ -95,14 +86,14 @@ impl<F: Endpoint> Window<F> {
     ) -> Result<(), WindowError> {
         same_length(shape, there)?;
         let base = self.place(target, displacement, there)?;
-        self.enter(target)?;
+        let held = self.enter(target)?;
         if let (Some(here), Some(there)) = (shape.single(), there.single()) {
             let here = MemoryRange::new(origin.wrapping_offset(here.offset), here.bytes);
             // SAFETY: the caller's contract; the target's bytes were checked.
             return unsafe { self.move_run(target, direction, here, base + there.offset) };
         }
         // SAFETY: as above.
-        unsafe { self.move_shaped(target, direction, (origin, shape), (base, there)) }
+        unsafe { self.move_shaped((target, held), direction, (origin, shape), (base, there)) }
     }
 
     /// [`Window::move_all`] of more than one run, from byte `base` of the target's memory on.
@@ -112,43 +103,37 @@ impl<F: Endpoint> Window<F> {
     #[cold]
     unsafe fn move_shaped(
         &self,
-        target: Rank,
+        (target, held): (Rank, Held),
         direction: Direction,
         (origin, shape): (*mut u8, &Shape<'_>),
         (base, there): (isize, &Shape<'_>),
     ) -> Result<(), WindowError> {
+        let side = Side {
+            address: origin,
+            shape,
+        };
+        let sides = match direction {
+            Direction::Put => (Some(side), None),
+            Direction::Get => (None, Some(side)),
+        };
+        // SAFETY: the caller's contract, which holds until the epoch ends.
+        if unsafe { self.leave_transfer((target, held), sides, base, there)? } {
+            return Ok(());
+        }
+        if let Some(run) = there.single()
+            && let Memory::Attach { process, address } = self.targets[target.index()].memory
+            && shape.portion(CHUNK_BYTES) <= STAGED_MAX
+        {
+            let there = address.wrapping_add_signed((base + run.offset) as i64);
+            // SAFETY: the caller's contract.
+            return unsafe { move_packed(target, process, direction, (origin, shape), there) };
+        }
         let runs = zip(shape, there).map(|(here, there, bytes)| {
             let here = MemoryRange::new(origin.wrapping_offset(here), bytes);
             (here, there)
         });
         // SAFETY: the caller's contract, for each part.
         unsafe { self.move_runs(target, direction, (base, there), runs) }
-    }
-
-    /// The range of `target`'s memory that the elements of `shape`, from `base` on, fill in whatever order, as those of
-    /// a transposed matrix do, if it is reached into by system calls, of which each run would take one. Elements that
-    /// overlap, which a put may not have and a get may, leave a gap elsewhere.
-    pub(super) fn attached_range(
-        &self,
-        target: Rank,
-        base: isize,
-        shape: &Shape<'_>,
-    ) -> Option<AttachedRange> {
-        let Memory::Attach { process, address } = self.targets[target.index()].memory else {
-            return None;
-        };
-        let ((first, end), bytes) = (shape.bounds()?, shape.bytes());
-        let first = isize::try_from(first).ok()?;
-        let is_filled = end - first as i128 == bytes as i128 && bytes <= STAGED_MAX;
-        let address = address.wrapping_add_signed((base + first) as i64);
-        let is_range = is_filled && shape.single().is_none();
-        // In a dynamic window there may be no memory in such a gap.
-        (is_range && self.is_memory(target, address, bytes)).then_some(AttachedRange {
-            process,
-            address,
-            first,
-            bytes,
-        })
     }
 
     /// [`Window::move_run`] for each of `runs`, which have offsets in `there`, from byte `base` of the target's memory
@@ -203,27 +188,6 @@ impl<F: Endpoint> Window<F> {
         }
     }
 
-    /// The target's memory from the first byte of `batch` to its last, if its runs lie close together.
-    fn close_range(
-        &self,
-        target: Rank,
-        process: Cma,
-        batch: &[(MemoryRange, u64)],
-    ) -> Option<AttachedRange> {
-        let address = batch.iter().map(|&(_, there)| there).min()?;
-        let ends = batch.iter().map(|&(here, there)| there + here.bytes as u64);
-        let bytes = ends.max()? - address;
-        let is_close = batch.len() > 1 && bytes <= batch.len() as u64 * CLOSE;
-        let bytes = bytes as usize;
-        // In a dynamic window there may be no memory in a gap.
-        (is_close && self.is_memory(target, address, bytes)).then_some(AttachedRange {
-            process,
-            address,
-            first: 0,
-            bytes,
-        })
-    }
-
     /// Starts moving `here` to or from the bytes at `offset` of `target`'s memory.
     ///
     /// # Safety
@@ -269,92 +233,6 @@ impl<F: Endpoint> Window<F> {
             Memory::Attached => unsafe {
                 self.move_attached(target, direction, here, offset as u64)
             },
-        }
-    }
-}
-
-/// A range of another process's memory.
-pub(super) struct AttachedRange {
-    process: Cma,
-    address: u64,
-    /// Offset of its first byte in the shape that fills it.
-    first: isize,
-    bytes: usize,
-}
-
-/// Copies between `there`, by way of a copy of it in `copied`, and ranges here, each with its offset in the shape.
-///
-/// # Safety
-/// As [`copy_across`]; the ranges are valid.
-unsafe fn move_staged(
-    target: Rank,
-    direction: Direction,
-    there: &AttachedRange,
-    copied: &mut Vec<u8>,
-    runs: impl Iterator<Item = (MemoryRange, isize)>,
-) -> Result<(), WindowError> {
-    if copied.len() < there.bytes {
-        *copied = memory::filled(there.bytes, 0u8)?;
-    }
-    let whole = MemoryRange::new(copied.as_mut_ptr(), there.bytes);
-    let place = |offset: isize, bytes| whole.slice((offset - there.first) as usize, bytes).as_ptr();
-    // SAFETY: the caller's contract; the copy has room for the range.
-    unsafe {
-        let whole = [(whole, there.address)];
-        match direction {
-            Direction::Put => {
-                runs.for_each(|(here, at)| copy(here.as_ptr(), place(at, here.bytes), here.bytes));
-                copy_across(target, there.process, direction, &whole)
-            }
-            Direction::Get => {
-                copy_across(target, there.process, direction, &whole)?;
-                runs.for_each(|(here, at)| copy(place(at, here.bytes), here.as_ptr(), here.bytes));
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Copies between ranges here and private memory of `process`.
-///
-/// # Safety
-/// The ranges are valid; the addresses are of memory that the process lends to its window.
-#[inline(never)]
-unsafe fn copy_across(
-    target: Rank,
-    process: Cma,
-    direction: Direction,
-    runs: &[(MemoryRange, u64)],
-) -> Result<(), WindowError> {
-    // SAFETY: the caller's contract; others may write there, which is for the program to prevent.
-    let copied = unsafe {
-        match direction {
-            Direction::Put => process.write_all(runs),
-            Direction::Get => process.read_all(runs),
-        }
-    };
-    copied.map_err(|source| WindowError::CrossMemory {
-        rank: target.0,
-        source,
-    })
-}
-
-/// [`memory::copy_overlapping`], without a call for a word.
-///
-/// # Safety
-/// That of [`memory::copy_overlapping`].
-#[inline]
-pub(super) unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        match bytes {
-            8 => into
-                .cast::<u64>()
-                .write_unaligned(from.cast::<u64>().read_unaligned()),
-            4 => into
-                .cast::<u32>()
-                .write_unaligned(from.cast::<u32>().read_unaligned()),
-            _ => memory::copy_overlapping(from, into, bytes),
         }
     }
 }

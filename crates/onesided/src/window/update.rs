@@ -1,7 +1,7 @@
 //! What accumulating operations make of elements.
 
 use super::WindowError;
-use super::transfer::copy;
+use super::attach::copy;
 use ferrorail_reduce::Kernel;
 use std::ptr;
 

@@ -1,0 +1,257 @@
+//! Operations that are left to their target, which carries them out at the end of the epoch.
+//!
+//! Memory of the node that a program brought to a window is reached by cross-memory attach, where the kernel pins a
+//! page for each piece of a layout with gaps. The target only copies. In active epochs it takes part anyway: nothing
+//! has to be complete before the call that ends the epoch (MPI 4.1, section 12.5). So an origin lists such operations,
+//! with operands packed, and hands the list over when it fences or completes; the target reads list and operands by
+//! a few large copies.
+//!
+//! * *Fences*: ranks tell each other, in the words by which they meet, whether anybody handed over a list. If so targets
+//!   carry out theirs and all meet again; results have been written to the origin's memory then.
+//! * *Post, start, complete, wait*: the target looks when it waits, and nobody waits for the target. So only operations
+//!   that return nothing are left to it there, and operands are the list's own until the target says it is done.
+//!
+//! The standard orders accumulating operations of one origin on one element. So those that follow one that was left are left as
+//! well; before one that cannot be, the origin carries out its list itself.
+
+mod list;
+mod order;
+mod serve;
+
+use super::accumulate::Job;
+use super::active::mode;
+use super::attach::CLOSE;
+use super::held::Held;
+use super::layout;
+use super::shape::{Shape, Side};
+use super::target::Memory;
+use super::update::Update;
+use super::{Window, WindowError, count};
+use ferrorail_base::Rank;
+use ferrorail_base::config::Scattered;
+use ferrorail_base::sync::{AtomicBool, Claim, Ordering};
+use ferrorail_fabric::Endpoint;
+use list::{List, State};
+use serve::Served;
+
+/// Bytes that cross-memory attach would copy in the time that it takes for an operation, from which on `FERRORAIL_SCATTERED=auto`
+/// leaves the operation to the target.
+const WORTH_BYTES: usize = 8 << 10;
+
+/// What of a window's operations targets carry out.
+pub(super) struct ByTarget {
+    /// By target: what is left to it.
+    lists: Vec<Claim<List>>,
+    /// Whether there may be something that is not handed over.
+    pending: AtomicBool,
+    served: Claim<Served>,
+}
+
+impl ByTarget {
+    pub fn new(ranks: usize) -> Self {
+        Self {
+            lists: (0..ranks).map(|_| Claim::default()).collect(),
+            pending: AtomicBool::new(false),
+            served: Claim::new(Served::new(ranks)),
+        }
+    }
+}
+
+impl<F: Endpoint> Window<F> {
+    /// Leaves a put or a get to `target`, from byte `base` of its memory on, if that is possible and faster. Whether it did.
+    ///
+    /// # Safety
+    /// As [`Window::put`] or [`Window::get`], until the end of the epoch.
+    pub(super) unsafe fn leave_transfer(
+        &self,
+        (target, held): (Rank, Held),
+        (origin, result): (Option<Side<'_>>, Option<Side<'_>>),
+        base: isize,
+        there: &Shape<'_>,
+    ) -> Result<bool, WindowError> {
+        let leaves = self.may_leave(target, held, result.is_some())
+            && self.is_slow(there, result.is_some())
+            && self.attached_range(target, base, there).is_none();
+        if !leaves {
+            return Ok(false);
+        }
+        let update = match origin {
+            Some(_) => Update::Replace,
+            None => Update::Keep,
+        };
+        let job = Job {
+            target,
+            base,
+            there,
+            origin,
+            result,
+            element_bytes: 1,
+            update,
+        };
+        let mut list = self.claim(&self.by_target.lists[target.index()], target)?;
+        // SAFETY: the caller's contract.
+        Ok(unsafe { self.append(&mut list, &job) })
+    }
+
+    /// Leaves an accumulating operation to its target, if that is possible, and either faster or needed for the order. If not, those
+    /// that were left before are over when it returns. Whether it left the operation.
+    ///
+    /// # Safety
+    /// As [`Window::accumulate`], until the end of the epoch.
+    pub(super) unsafe fn leave_job(&self, job: &Job<'_>, held: Held) -> Result<bool, WindowError> {
+        let may_leave = self.may_leave(job.target, held, job.result.is_some());
+        let is_faster = may_leave && self.is_slow(job.there, false);
+        if !is_faster && !self.leaves_something() {
+            return Ok(false);
+        }
+        let mut list = self.claim(&self.by_target.lists[job.target.index()], job.target)?;
+        let follows = list.keeps_order();
+        // SAFETY: the caller's contract.
+        if may_leave && (is_faster || follows) && unsafe { self.append(&mut list, job) } {
+            list.accumulates = true;
+            return Ok(true);
+        }
+        if follows {
+            self.carry_out(job.target, &mut list)?;
+        }
+        Ok(false)
+    }
+
+    /// Before an accumulating operation on `target` that no target carries out: those that were left to it are over on return.
+    pub(super) fn keep_order(&self, target: Rank) -> Result<(), WindowError> {
+        if !self.leaves_something() {
+            return Ok(());
+        }
+        let mut list = self.claim(&self.by_target.lists[target.index()], target)?;
+        match list.keeps_order() {
+            true => self.carry_out(target, &mut list),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the epoch is one in which operations can be left to `target`, also such as `return` something.
+    fn may_leave(&self, target: Rank, held: Held, returns: bool) -> bool {
+        let memory = &self.targets[target.index()].memory;
+        let by_copies = matches!(memory, Memory::Attach { .. }) && held == Held::NOTHING;
+        by_copies
+            && self.settings.scattered != Scattered::Origin
+            && (!returns || self.mode.load(Ordering::Relaxed) == mode::FENCE_USED)
+    }
+
+    /// Whether cross-memory attach takes longer for elements that lie as `there` says than to leave them to the target.
+    fn is_slow(&self, there: &Shape<'_>, reads: bool) -> bool {
+        let Shape::Runs { runs, count, .. } = there else {
+            return false;
+        };
+        let pieces = runs.run_count().saturating_mul(*count);
+        let copied = pieces.saturating_mul(CLOSE as usize);
+        let span = there.bounds().map_or(0, |(first, end)| end - first);
+        let copied = match reads {
+            true => copied.min(usize::try_from(span).unwrap_or(usize::MAX)),
+            false => copied,
+        };
+        self.settings.scattered == Scattered::Target || copied >= WORTH_BYTES
+    }
+
+    /// Whether `list` took the operation.
+    ///
+    /// # Safety
+    /// As [`Window::leave_job`].
+    unsafe fn append(&self, list: &mut List, job: &Job<'_>) -> bool {
+        if list.state == State::HandedOver {
+            let line = layout::left(self.size(), job.target.0);
+            let word = self.own_word(line + layout::LEFT_SERVED);
+            if word.load(Ordering::Acquire) >> 1 != list.number {
+                return false;
+            }
+            list.reset();
+        }
+        // Between fences operands stay as they are until targets have read them.
+        let lends = self.mode.load(Ordering::Relaxed) == mode::FENCE_USED;
+        // SAFETY: the caller's contract.
+        let appended = unsafe { list.append(job, lends) };
+        if appended {
+            self.by_target.pending.store(true, Ordering::Relaxed);
+            count(&self.counters.by_target);
+        }
+        appended
+    }
+
+    /// Does what was left to `target` from here.
+    fn carry_out(&self, target: Rank, list: &mut List) -> Result<(), WindowError> {
+        let outcome = list.each_job(target, |job| {
+            // SAFETY: whoever left the operation keeps its buffers as they are until the end of the epoch.
+            self.exclusively(target, Held::NOTHING, || unsafe { self.run(job) })
+        });
+        list.reset();
+        outcome
+    }
+
+    /// Hands over what was left to each rank. Whether there was anything.
+    pub(super) fn hand_over_all(&self) -> Result<bool, WindowError> {
+        if !self.by_target.pending.swap(false, Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let mut any = false;
+        for target in self.ranks() {
+            any |= self.hand_over(target)?;
+        }
+        Ok(any)
+    }
+
+    /// Hands over what was left to `target`. Whether there was anything.
+    pub(super) fn hand_over(&self, target: Rank) -> Result<bool, WindowError> {
+        let mut list = self.claim(&self.by_target.lists[target.index()], target)?;
+        let Some(control) = self.targets[target.index()].control else {
+            return Ok(false);
+        };
+        if list.state == State::HandedOver || list.is_empty() {
+            return Ok(false);
+        }
+        let Ok(words) = list.words() else {
+            self.carry_out(target, &mut list)?;
+            return Ok(false);
+        };
+        let line = control + layout::left(self.size(), self.rank.0);
+        let word = |offset| self.segment.word(line + offset);
+        word(layout::LEFT_ADDRESS).store(words.address as u64, Ordering::Relaxed);
+        word(layout::LEFT_BYTES).store(words.bytes as u64, Ordering::Relaxed);
+        list.number += 1;
+        list.state = State::HandedOver;
+        word(0).store(list.number, Ordering::Release);
+        Ok(true)
+    }
+
+    /// Whether there may be something that is not handed over.
+    pub(super) fn leaves_something(&self) -> bool {
+        self.by_target.pending.load(Ordering::Relaxed)
+    }
+
+    /// All that was left is handed over, to all ranks of the access epoch.
+    pub(super) fn left_nothing(&self) {
+        self.by_target.pending.store(false, Ordering::Relaxed);
+    }
+
+    /// Once targets have carried out the lists that this rank handed over in a fence: results go where they belong.
+    pub(super) fn land_all(&self) -> Result<(), WindowError> {
+        let mut outcome = Ok(());
+        for target in self.ranks() {
+            let mut list = self.claim(&self.by_target.lists[target.index()], target)?;
+            if list.state != State::HandedOver {
+                continue;
+            }
+            let line = layout::left(self.size(), target.0);
+            let served = self.own_word(line + layout::LEFT_SERVED);
+            match served.load(Ordering::Acquire) == list.number << 1 {
+                // SAFETY: the target has written the results; the program waits for them.
+                true => unsafe { list.land() },
+                false => outcome = Err(WindowError::ByTarget { rank: target.0 }),
+            }
+            list.reset();
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Lists and what targets read of them.
+
+use super::list::{List, State};
+use super::order::{Layout, Order};
+use crate::window::accumulate::Job;
+use crate::window::attach::STAGED_MAX;
+use crate::window::request::tests::sum_of_longs;
+use crate::window::shape::Side;
+use crate::window::{Shape, Update, WindowError};
+use ferrorail_base::Rank;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::runs::Runs;
+use std::ptr;
+
+const TARGET: Rank = Rank(1);
+
+fn column() -> Runs {
+    Runs::dense(8).repeated(3, 40).expect("regular")
+}
+
+fn job<'a>(there: &'a Shape<'a>, origin: Side<'a>, update: Update<'a>) -> Job<'a> {
+    Job {
+        target: TARGET,
+        base: 16,
+        there,
+        origin: Some(origin),
+        result: None,
+        element_bytes: 8,
+        update,
+    }
+}
+
+fn orders(list: &mut List) -> Vec<Order> {
+    let MemoryRange { address, bytes } = list.words().expect("memory");
+    let first: *const u64 = ptr::with_exposed_provenance(address);
+    // SAFETY: the list's own words, which it leaves alone.
+    let mut words = unsafe { std::slice::from_raw_parts(first, bytes / 8) };
+    let mut orders = Vec::new();
+    while !words.is_empty() {
+        let (order, rest) = Order::read(words).expect("as they were written");
+        orders.push(order);
+        words = rest;
+    }
+    orders
+}
+
+#[test]
+fn a_target_reads_what_was_left() {
+    let runs = column();
+    let (there, dense) = (
+        Shape::Runs {
+            runs: &runs,
+            count: 1,
+            extent: 120,
+        },
+        Shape::bytes_at(8, 24),
+    );
+    let mut numbers = [1u64, 2, 3, 4];
+    let mut results = [0u64; 3];
+    let (address, landing) = (
+        numbers.as_mut_ptr().cast::<u8>(),
+        results.as_mut_ptr().cast::<u8>(),
+    );
+    let side = Side {
+        address,
+        shape: &dense,
+    };
+    let packed = Shape::bytes_at(0, 24);
+    let fetching = Job {
+        result: Some(Side {
+            address: landing,
+            shape: &packed,
+        }),
+        ..job(&there, side, sum_of_longs())
+    };
+    let mut list = List::default();
+    // SAFETY: operands and results are this frame's own.
+    unsafe {
+        assert!(list.append(&job(&there, side, Update::Replace), true));
+        assert!(list.append(&fetching, false));
+    }
+    let found = orders(&mut list);
+    let [lent, packed] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!((lent.operands, lent.results), (address as usize + 8, 0));
+    assert_eq!(lent.there, Layout::of(&there).expect("short"));
+    assert_eq!((lent.base, lent.element_bytes), (16, 8));
+    assert!(matches!(lent.update(), Some(Update::Replace)));
+    assert!(matches!(packed.update(), Some(Update::Kernel(_))));
+    let operands: *const [u64; 3] = ptr::with_exposed_provenance(packed.operands);
+    let found: *mut [u64; 3] = ptr::with_exposed_provenance_mut(packed.results);
+    // SAFETY: both are in the list, which has room for so many; this is the target's part.
+    unsafe {
+        assert_eq!(operands.read_unaligned(), [2, 3, 4]);
+        found.write_unaligned([7, 8, 9]);
+        list.land();
+    }
+    assert_eq!(results, [7, 8, 9]);
+    list.reset();
+    assert!(list.is_empty() && list.state == State::Open);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let order = Order {
+        code: u32::MAX,
+        element_bytes: 8,
+        base: 0,
+        operands: 1,
+        results: 0,
+        there: Layout::of(&Shape::bytes_at(0, 24)).expect("short"),
+    };
+    assert!(order.update().is_none(), "no such operation");
+    let code = Update::Replace.code().expect("any process can");
+    let without = Order {
+        code,
+        operands: 0,
+        ..order.clone()
+    };
+    assert!(without.update().is_none(), "no operands");
+    let odd = Order {
+        code,
+        element_bytes: 5,
+        ..order.clone()
+    };
+    assert!(odd.update().is_none(), "half an element");
+    let mut words = Vec::new();
+    order.write(&mut words).expect("memory");
+    assert!(Order::read(&words[..words.len() - 1]).is_none());
+    assert!(Order::read(&words[..3]).is_none());
+}
+
+#[test]
+fn a_list_that_is_full_takes_nothing_more() {
+    let most = Runs::dense(8).repeated(STAGED_MAX / 16, 16);
+    let most = most.expect("regular");
+    let there = Shape::Runs {
+        runs: &most,
+        count: 1,
+        extent: 0,
+    };
+    let mut numbers = vec![3u8; STAGED_MAX / 2];
+    let dense = Shape::bytes_at(0, numbers.len());
+    let side = Side {
+        address: numbers.as_mut_ptr(),
+        shape: &dense,
+    };
+    let mut list = List::default();
+    // SAFETY: operands are this frame's own.
+    let taken =
+        [(); 3].map(|()| unsafe { list.append(&job(&there, side, Update::Replace), false) });
+    assert_eq!(taken, [true, true, false]);
+    let mut seen = 0;
+    let outcome = list.each_job(TARGET, |job| {
+        seen += 1;
+        let side = job.origin.expect("operands");
+        // SAFETY: packed operands, of which the first is this.
+        assert_eq!(unsafe { side.address.read() }, 3);
+        assert_eq!(
+            (job.target, job.base, job.there.bytes()),
+            (TARGET, 16, STAGED_MAX / 2)
+        );
+        match seen {
+            1 => Ok(()),
+            _ => Err(WindowError::Displacement(-1)),
+        }
+    });
+    assert!(outcome.is_err() && seen == 2);
+}
