@@ -119,6 +119,9 @@ static void put_columns(window_t *w, int epoch, int fences, int gaps)
     }
     MPI_Datatype there = fleeting(), here = gaps ? fleeting() : MPI_LONG;
     MPI_Put(numbers, gaps ? 1 : count, here, to, place(w, to, 0, first), 1, there, w->win);
+    MPI_Put(numbers, 0, column, to, place(w, to, 0, 0), 0, column, w->win);
+    MPI_Put(numbers, 0, column, to, place(w, to, 0, 0), 0, MPI_LONG, w->win);
+    MPI_Put(numbers, 0, MPI_LONG, to, place(w, to, 0, 0), 0, column, w->win);
     MPI_Type_free(&there);
     if (gaps)
         MPI_Type_free(&here);

@@ -42,6 +42,8 @@ pub struct WindowRow {
     pub served: u64,
     /// Operations that were left to targets, which carried them out at the end of the epoch.
     pub by_target: u64,
+    /// Those that these ranks carried out for others.
+    pub for_origins: u64,
     /// Registrations of buffers that were kept beyond their operation.
     pub kept: u64,
     /// Operations whose buffer was registered already.
@@ -71,6 +73,7 @@ impl WindowRow {
             handled: count(&counters.handled),
             served: count(&counters.served),
             by_target: count(&counters.by_target),
+            for_origins: count(&counters.for_origins),
             kept: count(&counters.kept),
             reused: count(&counters.reused),
             evicted: count(&counters.evicted),
@@ -85,7 +88,8 @@ impl Row for WindowRow {
 
     fn add(&mut self, other: &Self) {
         add_fields!(self, other, windows puts gets accumulates elements locks acquired);
-        add_fields!(self, other, lock_messages epochs handled served by_target kept reused evicted);
+        add_fields!(self, other, lock_messages epochs handled served);
+        add_fields!(self, other, by_target for_origins kept reused evicted);
     }
 }
 
@@ -118,8 +122,8 @@ pub fn table(rows: &[WindowRow], text: &mut String) {
         if row.by_target > 0 {
             let _ = writeln!(
                 text,
-                "  of these operations: {} left to their targets",
-                row.by_target
+                "  of these operations: {} left to their targets, which carried out {}",
+                row.by_target, row.for_origins
             );
         }
         if row.kept + row.reused > 0 {

@@ -70,7 +70,7 @@ impl<F: Endpoint> Window<F> {
         there: &Shape<'_>,
     ) -> Result<bool, WindowError> {
         let leaves = self.may_leave(target, held, result.is_some())
-            && self.is_slow(there, result.is_some())
+            && self.is_slow(there, result.is_some(), origin.is_some())
             && self.attached_range(target, base, there).is_none();
         if !leaves {
             return Ok(false);
@@ -100,7 +100,8 @@ impl<F: Endpoint> Window<F> {
     /// As [`Window::accumulate`], until the end of the epoch.
     pub(super) unsafe fn leave_job(&self, job: &Job<'_>, held: Held) -> Result<bool, WindowError> {
         let may_leave = self.may_leave(job.target, held, job.result.is_some());
-        let is_faster = may_leave && self.is_slow(job.there, false);
+        let (reads, writes) = (job.needs_elements(), job.origin.is_some());
+        let is_faster = may_leave && self.is_slow(job.there, reads, writes);
         if !is_faster && !self.leaves_something() {
             return Ok(false);
         }
@@ -131,26 +132,31 @@ impl<F: Endpoint> Window<F> {
 
     /// Whether the epoch is one in which operations can be left to `target`, also such as `return` something.
     fn may_leave(&self, target: Rank, held: Held, returns: bool) -> bool {
-        let memory = &self.targets[target.index()].memory;
-        let by_copies = matches!(memory, Memory::Attach { .. }) && held == Held::NOTHING;
+        let of = &self.targets[target.index()];
+        let by_copies = matches!(of.memory, Memory::Attach { .. }) && of.control.is_some();
         by_copies
+            && held == Held::NOTHING
             && self.settings.scattered != Scattered::Origin
             && (!returns || self.mode.load(Ordering::Relaxed) == mode::FENCE_USED)
     }
 
-    /// Whether cross-memory attach takes longer for elements that lie as `there` says than to leave them to the target.
-    fn is_slow(&self, there: &Shape<'_>, reads: bool) -> bool {
+    /// Whether cross-memory attach takes longer to read or write elements that lie as `there` says than to leave them to the target.
+    fn is_slow(&self, there: &Shape<'_>, reads: bool, writes: bool) -> bool {
         let Shape::Runs { runs, count, .. } = there else {
             return false;
         };
         let pieces = runs.run_count().saturating_mul(*count);
-        let copied = pieces.saturating_mul(CLOSE as usize);
+        let apart = pieces.saturating_mul(CLOSE as usize);
         let span = there.bounds().map_or(0, |(first, end)| end - first);
-        let copied = match reads {
-            true => copied.min(usize::try_from(span).unwrap_or(usize::MAX)),
-            false => copied,
-        };
-        self.settings.scattered == Scattered::Target || copied >= WORTH_BYTES
+        let together = apart.min(usize::try_from(span).unwrap_or(usize::MAX));
+        let bytes = [(reads, together), (writes, apart)].map(|(moves, bytes)| match moves {
+            true => bytes,
+            false => 0,
+        });
+        // The description is written out, read and taken apart.
+        let told = 4 * size_of::<u64>() * runs.word_count();
+        self.settings.scattered == Scattered::Target && pieces > 0
+            || bytes[0].saturating_add(bytes[1]) >= WORTH_BYTES.saturating_add(told)
     }
 
     /// Whether `list` took the operation.

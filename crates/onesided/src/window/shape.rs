@@ -120,7 +120,7 @@ impl<'a> Shape<'a> {
         match self {
             Self::Dense(piece) => piece.bytes,
             Self::Runs { runs, count, .. } => {
-                runs.bytes() * (about / runs.bytes().max(1)).clamp(1, *count)
+                runs.bytes() * (about / runs.bytes().max(1)).clamp(1, (*count).max(1))
             }
         }
     }
@@ -300,6 +300,13 @@ mod tests {
                 .eq([(0, 0)])
         );
         assert_eq!(dense.portion(30), 100);
+        let nothing = Shape::Runs {
+            runs: &threes,
+            count: 0,
+            extent: 40,
+        };
+        assert_eq!(nothing.portions(30).count(), 0);
+        assert!(nothing.portion(30) <= 30);
     }
 
     #[test]

@@ -183,16 +183,25 @@ impl ProcessContext for Process {
     }
 }
 
-/// All ranks of a window of one node, in this process.
+/// All ranks of a window of one node, in this process, without memory.
 pub(in crate::window) fn on_one_node(
     layout: WindowLayout,
     settings: WindowSettings,
 ) -> Vec<Arc<Window<Narrow>>> {
+    on_one_node_over(layout, settings, |_, _| (0, Memory::Mapped(0)))
+}
+
+/// The same, with as many bytes of each rank, its second argument, as `memory` says, which the first reaches so.
+pub(in crate::window) fn on_one_node_over(
+    layout: WindowLayout,
+    settings: WindowSettings,
+    memory: impl Fn(u32, u32) -> (u64, Memory),
+) -> Vec<Arc<Window<Narrow>>> {
     let first = Segment::create(ShmKind::Auto, layout.memory()).expect("memory");
-    let target = |rank| Target {
-        bytes: 0,
+    let target = |(rank, (bytes, memory))| Target {
+        bytes,
         unit: 1,
-        memory: Memory::Mapped(0),
+        memory,
         control: Some(layout.control(rank)),
         link: None,
         elements: None,
@@ -203,7 +212,9 @@ pub(in crate::window) fn on_one_node(
             segment: Segment::attach(&first.handle()).expect("memory"),
             layout,
             control: layout.control(rank),
-            targets: (0..layout.ranks).map(target).collect(),
+            targets: (0..layout.ranks)
+                .map(|other| target((other, memory(rank, other))))
+                .collect(),
             rails: None,
             lock: LockAlgorithm::for_ranks(layout.ranks),
             settings,

@@ -1,16 +1,21 @@
-//! Lists and what targets read of them.
+//! Lists, what targets read of them, and what becomes of those that cannot be carried out.
 
 use super::list::{List, State};
 use super::order::{Layout, Order};
 use crate::window::accumulate::Job;
 use crate::window::attach::STAGED_MAX;
+use crate::window::by_rail::tests::{Narrow, on_one_node_over};
 use crate::window::request::tests::sum_of_longs;
 use crate::window::shape::Side;
-use crate::window::{Shape, Update, WindowError};
+use crate::window::{Memory, Shape, Update, Window, WindowError, WindowLayout, active, layout};
 use ferrorail_base::Rank;
+use ferrorail_base::config::WindowSettings;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::runs::Runs;
+use ferrorail_base::sync::Ordering;
+use ferrorail_shm::{Cma, process_id};
 use std::ptr;
+use std::sync::Arc;
 
 const TARGET: Rank = Rank(1);
 
@@ -167,4 +172,112 @@ fn a_list_that_is_full_takes_nothing_more() {
         }
     });
     assert!(outcome.is_err() && seen == 2);
+}
+
+/// Both ranks of a window, between fences, over memory of theirs that each reaches as another process's.
+fn pair(memory: &mut [[u64; 16]; 2]) -> [Arc<Window<Narrow>>; 2] {
+    let shape = WindowLayout {
+        ranks: 2,
+        local_ranks: 2,
+        rails: false,
+        dynamic: false,
+        operand_bytes: 0,
+    };
+    let bases = memory
+        .each_mut()
+        .map(|words| words.as_mut_ptr().expose_provenance());
+    let reach = |from: u32, to: u32| {
+        let address = bases[to as usize];
+        let way = match from == to {
+            true => Memory::Mapped(address),
+            false => Memory::Attach {
+                process: Cma::of(process_id()),
+                address: address as u64,
+            },
+        };
+        (128, way)
+    };
+    let settings = WindowSettings {
+        scattered: ferrorail_base::config::Scattered::Target,
+        ..WindowSettings::default()
+    };
+    let windows = on_one_node_over(shape, settings, reach);
+    for window in &windows {
+        window.mode.store(active::mode::FENCE, Ordering::Relaxed);
+    }
+    windows
+        .try_into()
+        .unwrap_or_else(|_| unreachable!("two ranks"))
+}
+
+/// Puts three numbers into a column of rank 1's, and gets those that were there in another.
+fn exchange(origin: &Window<Narrow>, numbers: &[u64; 3], into: &mut [u64; 3]) {
+    let runs = column();
+    let there = Shape::Runs {
+        runs: &runs,
+        count: 1,
+        extent: 120,
+    };
+    let dense = Shape::bytes_at(0, 24);
+    let (from, into) = (numbers.as_ptr().cast(), into.as_mut_ptr().cast());
+    // SAFETY: both are the caller's until it has finished the lists.
+    unsafe {
+        origin
+            .put(from, &dense, TARGET, 8, &there)
+            .expect("in order");
+        origin
+            .get(into, &dense, TARGET, 16, &there)
+            .expect("in order");
+    }
+    assert_eq!(origin.counters().by_target.load(Ordering::Relaxed), 2);
+    assert!(origin.hand_over_all().expect("nobody else has the list"));
+    assert!(
+        !origin.hand_over_all().expect("nobody else has the list"),
+        "once"
+    );
+}
+
+#[test]
+fn a_target_carries_out_what_was_left() {
+    let mut memory = [[0; 16], std::array::from_fn(|index| index as u64)];
+    let [origin, target] = pair(&mut memory);
+    let (numbers, mut found) = ([70, 80, 90], [0; 3]);
+    exchange(&origin, &numbers, &mut found);
+    target.serve_lists().expect("it makes sense");
+    target.serve_lists().expect("nothing is left");
+    assert_eq!(target.counters().for_origins.load(Ordering::Relaxed), 2);
+    origin.land_all().expect("it was carried out");
+    assert_eq!(found, [2, 7, 12]);
+    let changed = |index| match index {
+        1 => 70,
+        6 => 80,
+        11 => 90,
+        _ => index,
+    };
+    assert_eq!(
+        memory[1],
+        std::array::from_fn(|index| changed(index as u64))
+    );
+}
+
+#[test]
+fn what_a_target_cannot_carry_out_is_an_error_at_both_ends() {
+    let mut memory = [[0; 16]; 2];
+    let [origin, target] = pair(&mut memory);
+    let mut found = [5; 3];
+    exchange(&origin, &[70, 80, 90], &mut found);
+    // Nothing is at that address.
+    let address = layout::left(2, 0) + layout::LEFT_ADDRESS;
+    target.own_word(address).store(8, Ordering::Relaxed);
+    let outcome = target.serve_lists();
+    assert!(
+        matches!(outcome, Err(WindowError::CrossMemory { rank: 0, .. })),
+        "{outcome:?}"
+    );
+    let outcome = origin.land_all();
+    assert!(
+        matches!(outcome, Err(WindowError::ByTarget { rank: 1 })),
+        "{outcome:?}"
+    );
+    assert_eq!((found, memory[1]), ([5; 3], [0; 16]));
 }
