@@ -142,10 +142,10 @@ impl<F: Endpoint> Window<F> {
 
     /// Whether cross-memory attach takes longer to read or write elements that lie as `there` says than to leave them to the target.
     fn is_slow(&self, there: &Shape<'_>, reads: bool, writes: bool) -> bool {
-        let Shape::Runs { runs, count, .. } = there else {
+        let Shape::Runs { runs, .. } = there else {
             return false;
         };
-        let pieces = runs.run_count().saturating_mul(*count);
+        let pieces = there.piece_count();
         let apart = pieces.saturating_mul(CLOSE as usize);
         let span = there.bounds().map_or(0, |(first, end)| end - first);
         let together = apart.min(usize::try_from(span).unwrap_or(usize::MAX));

@@ -56,6 +56,7 @@ mod lent;
 mod lock_all;
 mod messages;
 mod outstanding;
+mod packed;
 mod passive;
 mod pscw;
 mod rails;

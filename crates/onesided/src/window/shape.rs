@@ -114,6 +114,15 @@ impl<'a> Shape<'a> {
         }
     }
 
+    /// How many pieces there are.
+    #[must_use]
+    pub fn piece_count(&self) -> usize {
+        match self {
+            Self::Dense(_) => 1,
+            Self::Runs { runs, count, .. } => runs.run_count().saturating_mul(*count),
+        }
+    }
+
     /// Bytes of the longest of [`Shape::portions`].
     #[must_use]
     pub fn portion(&self, about: usize) -> usize {

@@ -2,6 +2,7 @@
 
 use super::attach::{BATCH, CHUNK_BYTES, STAGED_MAX, copy, copy_across, move_packed, move_staged};
 use super::held::Held;
+use super::packed::Packed;
 use super::rails::Direction;
 use super::shape::{Shape, Side, zip};
 use super::target::Memory;
@@ -118,6 +119,23 @@ impl<F: Endpoint> Window<F> {
         };
         // SAFETY: the caller's contract, which holds until the epoch ends.
         if unsafe { self.leave_transfer((target, held), sides, base, there)? } {
+            return Ok(());
+        }
+        if let Memory::Mapped(start) = self.targets[target.index()].memory
+            && Packed::is_faster(shape.bytes(), shape.piece_count().max(there.piece_count()))
+        {
+            let mapped = (start as *mut u8).wrapping_offset(base);
+            let ((from, sent), (into, received)) = match direction {
+                Direction::Put => ((origin, shape), (mapped, there)),
+                Direction::Get => ((mapped, there), (origin, shape)),
+            };
+            let mut packed = Packed::room(shape.bytes())?;
+            // SAFETY: the caller's contract; inside the target's mapped memory; the room is this call's own. Should the two overlap, all is
+            // read before anything is written.
+            unsafe {
+                sent.pack(from, packed.as_mut_ptr());
+                received.unpack(packed.as_mut_ptr(), into);
+            }
             return Ok(());
         }
         if let Some(run) = there.single()
