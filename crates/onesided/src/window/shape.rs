@@ -123,38 +123,40 @@ impl<'a> Shape<'a> {
         }
     }
 
+    /// Number of elements, bytes of one, and how many of them are a portion of `about` bytes.
+    fn elements(&self, about: usize) -> (usize, usize, usize) {
+        let (all, element) = match self {
+            Self::Dense(piece) => (1, piece.bytes),
+            Self::Runs { runs, count, .. } => (*count, runs.bytes()),
+        };
+        let at_once = (about / element.max(1)).clamp(1, all.max(1));
+        (all, element, at_once)
+    }
+
     /// Bytes of the longest of [`Shape::portions`].
     #[must_use]
     pub fn portion(&self, about: usize) -> usize {
-        match self {
-            Self::Dense(piece) => piece.bytes,
-            Self::Runs { runs, count, .. } => {
-                runs.bytes() * (about / runs.bytes().max(1)).clamp(1, (*count).max(1))
-            }
-        }
+        let (_, element, at_once) = self.elements(about);
+        element * at_once
     }
 
     /// Whole elements of `about` bytes or, if one is longer, one at a time: how far from the address they are, what part of the data
     /// in bytes is before them, and how they lie.
     pub fn portions(&self, about: usize) -> impl Iterator<Item = (isize, usize, Self)> + use<'a> {
         let whole = *self;
-        let (all, element, extent) = match whole {
-            Self::Dense(piece) => (1, piece.bytes, 0),
-            Self::Runs {
-                runs,
-                count,
-                extent,
-            } => (count, runs.bytes(), extent),
-        };
-        let at_once = (about / element.max(1)).clamp(1, all.max(1));
+        let (all, element, at_once) = self.elements(about);
         (0..all).step_by(at_once).map(move |done| {
-            let portion = match whole {
-                Self::Dense(_) => whole,
-                Self::Runs { runs, extent, .. } => Self::Runs {
-                    runs,
-                    count: at_once.min(all - done),
-                    extent,
-                },
+            let (extent, portion) = match whole {
+                Self::Dense(_) => (0, whole),
+                Self::Runs { runs, extent, .. } => {
+                    let count = at_once.min(all - done);
+                    let portion = Self::Runs {
+                        runs,
+                        count,
+                        extent,
+                    };
+                    (extent, portion)
+                }
             };
             (extent.wrapping_mul(done as isize), done * element, portion)
         })

@@ -128,6 +128,11 @@ impl List {
     /// The operations as words, for a target that reads them before the list changes.
     pub fn words(&mut self) -> Result<MemoryRange, NoMemory> {
         self.words.clear();
+        let lengths = self.operations.iter();
+        let length = lengths
+            .map(|operation| Order::word_count(&operation.there))
+            .sum();
+        memory::reserve(&mut self.words, length)?;
         let data = self.data.as_mut_ptr().expose_provenance();
         for operation in &self.operations {
             let order = Order {
@@ -142,7 +147,6 @@ impl List {
                 results: operation.results.as_ref().map_or(0, |(at, ..)| data + at),
                 there: operation.there.clone(),
             };
-            memory::reserve(&mut self.words, 0)?;
             order.write(&mut self.words)?;
         }
         let words = self.words.as_ptr().cast();

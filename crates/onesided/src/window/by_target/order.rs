@@ -63,6 +63,11 @@ pub struct Order {
 }
 
 impl Order {
+    /// How many words [`Order::write`] appends for one with elements that lie so.
+    pub fn word_count(there: &Layout) -> usize {
+        HEAD + there.runs.word_count()
+    }
+
     /// Appends words of which [`Order::read`] makes it again.
     pub fn write(&self, words: &mut Vec<u64>) -> Result<(), NoMemory> {
         words.extend([
