@@ -77,10 +77,14 @@ pub(super) fn run(
     let whole = lengths.whole.max(above);
     // Other nodes may want something of this rank where it has no blocks.
     let has_all = map.topology.node_count() > 1;
-    let mut move_blocks = |route, window, allocation| match has_all || has_blocks(call, window) {
-        true => Run::new(map, route, user(call, window, false), allocation)
-            .complete(state, call.collective),
-        false => Ok(()),
+    let leaves = !map.has_cores && is_sparse(call);
+    let mut move_blocks = |route, window, allocation| {
+        if !has_all && !has_blocks(call, window) {
+            return Ok(());
+        }
+        let run = Run::new(map, route, user(call, window, false), allocation);
+        let mut run = if leaves { run.leaving_copies() } else { run };
+        run.complete(state, call.collective)
     };
     let through_scratch = Window::Between {
         above,
@@ -145,6 +149,16 @@ fn has_blocks(call: &Call<'_>, window: Window) -> bool {
     let is_moved =
         |side: &Side<'_>| (0..side.count()).any(|index| window.of(side.block(index)).bytes > 0);
     is_moved(&call.send) || is_moved(&call.recv)
+}
+
+/// Whether this rank has blocks for a half of the others at most, and receives as few.
+fn is_sparse(call: &Call<'_>) -> bool {
+    let blocks = |side: &Side<'_>| {
+        let has_bytes = |index: &u32| side.block(*index).bytes > 0;
+        (0..side.count()).filter(has_bytes).count()
+    };
+    let is_sparse = |side: &Side<'_>| 2 * blocks(side) <= side.count() as usize;
+    call.collective == Collective::Alltoallv && is_sparse(&call.send) && is_sparse(&call.recv)
 }
 
 /// Which way blocks go in calls of `plan`, which are calls of `collective`. The plan remembers it.

@@ -40,7 +40,7 @@ use multicast::Multicasts;
 use neighbours::Neighbours;
 use put::Sending;
 use registered::Registered;
-use shared_copy::{OFFERED, Offered};
+use shared_copy::{OFFERED, Offered, Offers};
 use span::Spans;
 use staged::Outgoing;
 use std::cell::Cell;
@@ -88,8 +88,8 @@ pub(crate) struct Run<'a> {
     multicasts: Multicasts,
     /// Copies that this rank shares with their targets.
     offered: Vec<Offered<'a>>,
-    /// Whether it shares any.
-    offers: bool,
+    /// Which of them.
+    offers: Offers,
     /// Whether this rank can read what others offer.
     reads_offers: bool,
     /// The user's contribution, registered for this operation if puts read it.
@@ -129,7 +129,10 @@ impl<'a> Run<'a> {
             checking: Checking::default(),
             multicasts: Multicasts::default(),
             offered: Vec::new(),
-            offers: route.offers,
+            offers: match route.offers {
+                true => Offers::Shared,
+                false => Offers::None,
+            },
             reads_offers: true,
             send: register(route.registers_send, &user.send),
             receive: register(route.registers_recv, &user.recv),
@@ -137,6 +140,12 @@ impl<'a> Run<'a> {
             neighbours,
             released: false,
         }
+    }
+
+    /// With copies inside the node left to their targets.
+    pub fn leaving_copies(mut self) -> Self {
+        self.offers = Offers::Left;
+        self
     }
 
     /// Executes steps until the end or until one must wait.
