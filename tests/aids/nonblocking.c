@@ -197,6 +197,20 @@ TURN(Alltoallw, alltoallw,
      (const void *s, const int *sc, const int *sd, const MPI_Datatype *st, void *r, const int *rc,
       const int *rd, const MPI_Datatype *rt, MPI_Comm c),
      s, s, sc, sd, st, r, rc, rd, rt, c)
+TURN(Neighbor_allgather, neighbor_allgather, (DATA, MPI_Comm c), NULL, s, sc, st, r, rc, rt, c)
+TURN(Neighbor_alltoall, neighbor_alltoall, (DATA, MPI_Comm c), NULL, s, sc, st, r, rc, rt, c)
+TURN(Neighbor_allgatherv, neighbor_allgatherv,
+     (const void *s, int sc, MPI_Datatype st, void *r, const int *rc, const int *d, MPI_Datatype rt,
+      MPI_Comm c),
+     NULL, s, sc, st, r, rc, d, rt, c)
+TURN(Neighbor_alltoallv, neighbor_alltoallv,
+     (const void *s, const int *sc, const int *sd, MPI_Datatype st, void *r, const int *rc,
+      const int *rd, MPI_Datatype rt, MPI_Comm c),
+     NULL, s, sc, sd, st, r, rc, rd, rt, c)
+TURN(Neighbor_alltoallw, neighbor_alltoallw,
+     (const void *s, const int *sc, const MPI_Aint *sd, const MPI_Datatype *st, void *r,
+      const int *rc, const MPI_Aint *rd, const MPI_Datatype *rt, MPI_Comm c),
+     NULL, s, sc, sd, st, r, rc, rd, rt, c)
 TURN_REDUCTION(Allreduce, allreduce, (REDUCED, MPI_Comm c), s, s, r, n, t, o, c)
 TURN_REDUCTION(Reduce, reduce, (REDUCED, int root, MPI_Comm c), MPI_IN_PLACE, s, r, n, t, o, root, c)
 TURN_REDUCTION(Scan, scan, (REDUCED, MPI_Comm c), s, s, r, n, t, o, c)

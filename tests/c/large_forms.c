@@ -169,15 +169,17 @@ static void refuses(MPI_Comm two_groups, MPI_Comm ring) {
     int (*bcast)(void *, N, T, int, MPI_Comm) = find("MPI_Bcast_c");
     int (*alltoallv)(const void *, const N *, const D *, T, void *, const N *, const D *, T, MPI_Comm) =
         find("MPI_Neighbor_alltoallv_c");
-    N counts[2] = {1, 1L << 40};
+    N one_each[2] = {1, 1}, counts[2] = {1, 1L << 40};
     D at[2] = {0, 0};
-    int number = 0, class = -1;
+    static int sent_and_received[2];
+    int *number = sent_and_received, class = -1;
     MPI_Comm_set_errhandler(two_groups, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(ring, MPI_ERRORS_RETURN);
-    MPI_Error_class(bcast(&number, 1L << 40, MPI_INT, 0, two_groups), &class);
+    MPI_Error_class(bcast(number, 1L << 40, MPI_INT, 0, two_groups), &class);
     CHECK(class == MPI_ERR_COUNT);
     class = -1;
-    MPI_Error_class(alltoallv(&number, counts, at, MPI_INT, &number, counts, at, MPI_INT, ring), &class);
+    MPI_Error_class(
+        alltoallv(number, one_each, at, MPI_INT, number + 1, counts, at, MPI_INT, ring), &class);
     CHECK(class == MPI_ERR_COUNT);
 }
 

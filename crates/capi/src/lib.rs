@@ -63,6 +63,7 @@ mod lifetime;
 mod local_reduction;
 mod logging;
 mod maximum;
+mod neighbourhood;
 mod next;
 mod nonblocking;
 mod oob_pmpi;

@@ -6,8 +6,6 @@ pub const INVALID: &str = "invalid arguments";
 pub const LARGE_ELEMENT: &str = "element larger than FERRORAIL_SCRATCH allows";
 /// Two groups.
 pub const INTER_COMM: &str = "inter-communicator";
-/// The collective is none of ours.
-pub const NOT_OFFERED: &str = "not offered";
 /// A member belongs to another world, made by spawning, connecting or joining.
 pub const BEYOND_WORLD: &str = "reaches beyond MPI_COMM_WORLD";
 /// A member lacks ferrorail, or has another version.

@@ -12,11 +12,13 @@
 mod create;
 mod dying;
 pub mod entry;
+mod neighbourhood;
 mod nonblocking;
 
 pub use create::create_queue;
 pub use dying::Dying;
 pub use entry::Entry;
+pub use neighbourhood::{known_neighbourhood, neighbourhood};
 pub use nonblocking::nonblocking;
 
 use crate::handle_cache::HandleCache;
@@ -238,7 +240,7 @@ pub unsafe extern "C" fn on_comm_free(
 /// Ends this rank's use of the entry at `address`: parks its team, or keeps it until all have left it.
 fn take_down(address: usize) {
     let entry = forget(address);
-    let Some(Entry::Team(team, key, nonblocking)) = entry.as_deref() else {
+    let Some(Entry::Team(team, key, nonblocking, _)) = entry.as_deref() else {
         return;
     };
     end_use(team, key.as_ref());
@@ -301,7 +303,7 @@ pub fn finalize(session: &Session) {
     };
     // What a program has not awaited has its team in use for ever.
     let nonblocking_team_of = |entry: &Arc<Entry>| match &**entry {
-        Entry::Team(_, _, nonblocking) => {
+        Entry::Team(_, _, nonblocking, _) => {
             let queue = nonblocking.queue()?.ok().filter(|queue| queue.is_idle())?;
             Some(queue.team().clone())
         }
@@ -321,7 +323,7 @@ pub fn finalize(session: &Session) {
         .for_each(|team| team.no_further_call());
     let rank = host.comm_rank(host.predefined().comm_world).unwrap_or(0);
     for entry in all.values() {
-        if let Entry::Team(_, _, nonblocking) = &**entry {
+        if let Entry::Team(_, _, nonblocking, _) = &**entry {
             nonblocking.spares().close().for_each(give_up);
         }
     }

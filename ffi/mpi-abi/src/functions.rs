@@ -103,9 +103,13 @@ functions! {
         // Topologies.
         topo_test = "PMPI_Topo_test" (Comm, *mut c_int) -> c_int;
         cartdim_get = "PMPI_Cartdim_get" (Comm, *mut c_int) -> c_int;
+        cart_shift = "PMPI_Cart_shift" (Comm, c_int, c_int, *mut c_int, *mut c_int) -> c_int;
         graph_neighbors_count = "PMPI_Graph_neighbors_count" (Comm, c_int, *mut c_int) -> c_int;
+        graph_neighbors = "PMPI_Graph_neighbors" (Comm, c_int, c_int, *mut c_int) -> c_int;
         dist_graph_neighbors_count = "PMPI_Dist_graph_neighbors_count"
             (Comm, *mut c_int, *mut c_int, Flag) -> c_int;
+        dist_graph_neighbors = "PMPI_Dist_graph_neighbors"
+            (Comm, c_int, *mut c_int, *mut c_int, c_int, *mut c_int, *mut c_int) -> c_int;
         // Datatypes.
         type_size = "PMPI_Type_size" (Datatype, *mut c_int) -> c_int;
         type_get_extent = "PMPI_Type_get_extent" (Datatype, *mut isize, *mut isize) -> c_int;

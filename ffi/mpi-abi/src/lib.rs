@@ -39,7 +39,7 @@ pub use functions::{CopyFn, DeleteFn, Functions, RequestCancelFn, RequestFreeFn,
 pub use handle::{Comm, Datatype, Group, Info, Op, Predefined, PredefinedHandle, Request, Win};
 pub use handle_table::HandleTable;
 pub use host::{
-    BareWindow, Contents, Envelope, Host, HostError, MpiError, RequestList, TypeLayout,
+    BareWindow, Contents, Envelope, Host, HostError, MpiError, RequestList, Topology, TypeLayout,
 };
 pub use kind::AbiKind;
 pub use library::{Library, find_loaded, mapping_of, name_of};

@@ -177,7 +177,7 @@ pub fn hang(setup: &Setup, mpi: Mpi) -> Result<()> {
         "ferrorail[0] waits for rank 1 in allreduce",
         "ferrorail[1] waits in no call of ferrorail",
         "ferrorail[2] waits for rank",
-        "ferrorail[3] waits in the host MPI, in neighbor_allgather",
+        "ferrorail[3] waits in the host MPI, in barrier",
     ];
     for (rank, wanted) in wanted.into_iter().enumerate() {
         let line = lines.get(rank).copied().unwrap_or_default();

@@ -257,7 +257,7 @@ unsafe fn list_plain(
 
 /// Whether there may be memory, or need not be any.
 #[inline(always)]
-fn is_memory(span: &Range<usize>) -> bool {
+pub fn is_memory(span: &Range<usize>) -> bool {
     span.is_empty() || !is_absent(span.start)
 }
 

@@ -63,15 +63,3 @@ pub fn forwarded(
     let _in_host = InHost::enter(name);
     forward()
 }
-
-/// A collective on `comm` that is never taken: `forward`s it and says so in the statistics.
-pub fn count_and_forward(
-    name: &'static str,
-    comm: usize,
-    forward: impl FnOnce() -> c_int,
-) -> c_int {
-    match lifetime::session() {
-        Some(session) => forwarded(session, (name, comm), reason::NOT_OFFERED, 0, forward),
-        None => forward(),
-    }
-}

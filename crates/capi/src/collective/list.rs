@@ -53,7 +53,7 @@ pub unsafe fn list_blocks(
     table: &Table,
     ranks: u32,
 ) -> Result<Listed, Refusal> {
-    if table.counts.is_null() || table.displacements.is_null() {
+    if table.is_absent() {
         return Err(Refusal::Invalid);
     }
     let (address, ranks) = (address as usize, ranks as usize);

@@ -2,10 +2,12 @@
 //! has of its own is its [`Collective`].
 
 mod attempt;
+mod edges;
 mod even;
 mod fast_path;
 mod handing_on;
 mod list;
+mod neighbour;
 mod persist;
 mod plain;
 mod reduction;
@@ -18,7 +20,10 @@ mod vector;
 
 pub use attempt::run;
 pub use even::{Allgather, Alltoall, Barrier};
-pub use handing_on::{count_and_forward, forwarded};
+pub use handing_on::forwarded;
+pub use neighbour::{
+    NeighborAllgather, NeighborAllgatherv, NeighborAlltoall, NeighborAlltoallv, NeighborAlltoallw,
+};
 pub use persist::persist;
 pub use reduction::{Allreduce, Exscan, Reduce, ReduceScatter, ReduceScatterBlock, Scan};
 pub use rooted::{Bcast, Gather, Scatter};
@@ -46,15 +51,17 @@ pub struct Buffer {
 }
 
 /// Counts and displacements of a vector form as they came in registers: arrays with an entry per
-/// rank.
+/// rank, or per neighbour.
 #[derive(Clone, Copy)]
 pub struct Table {
     /// Elements of each block, `int` or `MPI_Count`.
     pub counts: *const c_void,
-    /// Where each begins, in extents; `int` or `MPI_Aint`.
+    /// Where each begins, in extents, or in bytes where each has a type; `int` or `MPI_Aint`.
     pub displacements: *const c_void,
-    /// Whether the entries have 64 bits.
+    /// Whether counts have 64 bits.
     pub large: bool,
+    /// Whether displacements have.
+    pub large_displacements: bool,
 }
 
 impl Table {
@@ -64,6 +71,7 @@ impl Table {
             counts: counts.cast(),
             displacements: displacements.cast(),
             large: size_of::<C>() == size_of::<i64>(),
+            large_displacements: size_of::<D>() == size_of::<i64>(),
         }
     }
 }
@@ -111,6 +119,7 @@ impl Args {
             counts: ptr::null(),
             displacements: ptr::null(),
             large: false,
+            large_displacements: false,
         };
         Self {
             send: none,
@@ -183,6 +192,17 @@ impl Call<'_> {
     }
 }
 
+/// Which ranks arrays have entries for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Entries {
+    /// All of the communicator.
+    All,
+    /// The same, but only at the root.
+    AtRoot,
+    /// The neighbours in its topology.
+    Neighbours,
+}
+
 /// What one collective has of its own.
 pub trait Collective {
     /// Its name in statistics and messages.
@@ -197,14 +217,14 @@ pub trait Collective {
     /// What rules and settings for algorithms call it.
     const RULE_NAME: &'static str = Self::NAME;
 
-    /// Whether its arrays of counts mean something at the root alone.
-    const AT_ROOT: bool = false;
+    /// What its arrays have entries for.
+    const ENTRIES: Entries = Entries::All;
 
-    /// Whether an array has a type for each rank, where others have one type.
+    /// Whether an array has a type for each entry, where others have one type.
     const TYPE_EACH: bool = false;
 
     /// What is left to look at of its arguments.
-    type Checked: Checked + 'static;
+    type Checked: Checked + Clone + 'static;
 
     /// How it gets there.
     const CHECK: Check<Self::Checked>;
@@ -212,6 +232,11 @@ pub trait Collective {
     /// Whether the host has no part in what is computed. The same on all ranks.
     fn is_computed_here(_checked: &Self::Checked) -> bool {
         true
+    }
+
+    /// How many entries arrays about what is sent, and about what is received, have.
+    fn entries(team: &Team, _checked: &Self::Checked) -> (usize, usize) {
+        (team.size() as usize, team.size() as usize)
     }
 
     /// Runs a checked call on its team.

@@ -7,13 +7,13 @@
 use super::handing_on::{forwarded, invalid, unless_handed};
 use super::side::is_in_place;
 use super::start::{enter, keep_types, perform};
-use super::{Args, Collective};
+use super::{Args, Collective, Entries};
 use crate::ballot::Ballot;
 use crate::error::{CallError, Wrong, report};
 use crate::nonblocking::persistent::{Begin, Persistent};
 use crate::nonblocking::persistent_request::PersistentRequest;
 use crate::nonblocking::queue::Execution;
-use crate::nonblocking::request::{Job, Outcome};
+use crate::nonblocking::request::Job;
 use crate::reason;
 use crate::session::Session;
 use crate::team_cache::{Entry, create_queue, entry, give_up};
@@ -92,7 +92,7 @@ unsafe fn make<C: Collective>(
     // SAFETY: a communicator in use by this call is not freed meanwhile.
     let entry = with_local(|local| unsafe { entry(session, &local.handle_cache, comm) });
     let (team, nonblocking) = match entry {
-        Some(Entry::Team(team, _, nonblocking)) => (team, nonblocking),
+        Some(Entry::Team(team, _, nonblocking, _)) => (team, nonblocking),
         Some(Entry::Forward(reason)) => return Err(Rest::Forward(reason)),
         None => return Err(Rest::Wrong(invalid(session, args.root, comm))),
     };
@@ -191,10 +191,15 @@ unsafe fn of_rank<C: Collective>(
     let types = unsafe { keep_types::<C>(session, team, &mut args, &mut checked, true) };
     let types = types.ok_or_else(wrong)?;
     // SAFETY: the caller's contract.
-    let arrays = unsafe { detach_tables::<C>(session, team, &mut args) };
+    let arrays = unsafe { detach_tables::<C>(session, team, &mut args, &checked) };
     let request = PersistentRequest::new(session, types, arrays)
         .map_err(|error| Rest::Failed(Box::new(error.into())))?;
-    let begin: Begin = Box::new(move |session, job| begin::<C>(session, job, args, of_host));
+    let Ok(checked) = C::CHECK(session, &args) else {
+        request.withdraw(session);
+        return Err(wrong());
+    };
+    let begin: Begin =
+        Box::new(move |session, job| begin::<C>(session, job, args, checked.clone(), of_host));
     Ok((request, begin))
 }
 
@@ -208,19 +213,21 @@ unsafe fn detach_tables<C: Collective>(
     session: &Session,
     team: &Team,
     args: &mut Args,
+    checked: &C::Checked,
 ) -> Vec<Vec<i64>> {
-    if C::AT_ROOT && args.root_in(team) != Some(team.rank()) {
+    if C::ENTRIES == Entries::AtRoot && args.root_in(team) != Some(team.rank()) {
         return Vec::new();
     }
+    let (sent, received) = C::entries(team, checked);
     let sides = [
-        (&mut args.send_table, &args.send),
-        (&mut args.recv_table, &args.recv),
+        (&mut args.send_table, &args.send, sent),
+        (&mut args.recv_table, &args.recv, received),
     ];
     let mut arrays = Vec::new();
-    for (table, buffer) in sides {
+    for (table, buffer, entries) in sides {
         if !is_in_place(session, buffer) {
             // SAFETY: the caller's contract.
-            arrays.extend(unsafe { table.detach(team.size() as usize) });
+            arrays.extend(unsafe { table.detach(entries) });
         }
     }
     arrays
@@ -231,18 +238,11 @@ fn begin<C: Collective>(
     session: &'static Session,
     job: &Arc<Job>,
     args: Args,
+    checked: C::Checked,
     of_host: impl Fn(*mut c_void) -> c_int + 'static,
 ) -> Option<Execution> {
-    // Here, as it may ask the host.
-    let checked = C::CHECK(session, &args);
-    enter(job, move |team: &Team| match checked {
+    enter(job, move |team: &Team| {
         // SAFETY: the contract of `persist`, of a program that starts a collective.
-        Ok(checked) => unsafe { perform::<C>(session, team, &args, &checked, of_host) },
-        // It was right before: others wait for it.
-        Err(_) => {
-            team.begin_call();
-            team.miss_operation();
-            Outcome::Invalid
-        }
+        unsafe { perform::<C>(session, team, &args, &checked, of_host) }
     })
 }

@@ -33,6 +33,7 @@ pub struct Exscan;
 
 /// Arguments that are significant on all ranks: how many elements of which type, and what is done
 /// with them. Where they are is another matter.
+#[derive(Clone)]
 pub struct Vector {
     elements: Elements,
     operation: Operation,

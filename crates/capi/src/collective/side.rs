@@ -110,6 +110,7 @@ pub fn check_address(session: &Session, elements: &Elements) -> Result<(), Refus
 }
 
 /// The two sides of a collective in which every rank sends and receives.
+#[derive(Clone)]
 pub struct Both {
     /// What is sent.
     pub send: Side,

@@ -146,7 +146,7 @@ unsafe fn begin<C: Collective>(
 /// it is `persistent`. `None` if it cannot be made with them.
 ///
 /// # Safety
-/// Arrays of types and of counts have an entry for each rank.
+/// Arrays of types and of counts have as many entries as [`Collective::entries`] says.
 pub(super) unsafe fn keep_types<C: Collective>(
     session: &Session,
     team: &Team,
@@ -157,23 +157,24 @@ pub(super) unsafe fn keep_types<C: Collective>(
     let mut kept = KeptTypes::default();
     // Types of buffers that are not significant on this rank may be anything.
     let is_root = args.root_in(team) == Some(team.rank());
+    let (sent, received) = C::entries(team, checked);
     let sends = is_root || !C::NAME.starts_with("scatter");
     let receives = is_root || !C::NAME.starts_with("gather");
     let sides = [
-        (&mut args.send, &args.send_table, sends),
-        (&mut args.recv, &args.recv_table, receives),
+        (&mut args.send, &args.send_table, sends, sent),
+        (&mut args.recv, &args.recv_table, receives, received),
     ];
-    for (buffer, table, is_used) in sides {
+    for (buffer, table, is_used, entries) in sides {
         if !is_used || buffer.datatype == 0 || is_in_place(session, buffer) {
             continue;
         }
         if !C::TYPE_EACH {
             buffer.datatype = kept.keep(session, buffer.datatype, persistent);
         } else if !table.counts.is_null() {
-            let types = (buffer.datatype as *const c_void, team.size() as usize);
+            let types = (buffer.datatype as *const c_void, entries);
             // SAFETY: the caller's contract. Types of no elements may be anything.
             buffer.datatype = unsafe {
-                let is_used = |rank| table.count(rank) != 0;
+                let is_used = |entry| table.count(entry) != 0;
                 kept.keep_each(session, types, is_used, persistent) as usize
             };
         }

@@ -12,6 +12,12 @@ use libc::{c_int, c_void};
 use std::ops::Range;
 
 impl Table {
+    /// Whether an array is missing.
+    #[inline]
+    pub(super) fn is_absent(&self) -> bool {
+        self.counts.is_null() || self.displacements.is_null()
+    }
+
     /// # Safety
     /// The array of counts has an entry `index`.
     #[inline]
@@ -25,7 +31,7 @@ impl Table {
     #[inline]
     pub(super) unsafe fn displacement(&self, index: usize) -> i64 {
         // SAFETY: the caller's contract.
-        unsafe { entry(self.displacements, index, self.large) }
+        unsafe { entry(self.displacements, index, self.large_displacements) }
     }
 
     /// Names copies, which are returned, of the first `entries` of its arrays.
@@ -33,10 +39,14 @@ impl Table {
     /// # Safety
     /// They have as many.
     pub(super) unsafe fn detach(&mut self, entries: usize) -> [Vec<i64>; 2] {
-        let copied = [self.counts, self.displacements].map(|array| {
+        let arrays = [
+            (self.counts, self.large),
+            (self.displacements, self.large_displacements),
+        ];
+        let copied = arrays.map(|(array, large)| {
             let all = 0..if array.is_null() { 0 } else { entries };
             // SAFETY: the caller's contract.
-            all.map(|index| unsafe { entry(array, index, self.large) })
+            all.map(|index| unsafe { entry(array, index, large) })
                 .collect::<Vec<i64>>()
         });
         for (array, copy) in [&mut self.counts, &mut self.displacements]
@@ -47,7 +57,7 @@ impl Table {
                 *array = copy.as_ptr().cast();
             }
         }
-        self.large = true;
+        (self.large, self.large_displacements) = (true, true);
         copied
     }
 }
@@ -172,13 +182,7 @@ impl Blocks {
         // SAFETY: checked: the arrays have an entry per rank.
         let (count, displacement) =
             unsafe { (self.table.count(rank), self.table.displacement(rank)) };
-        let extent = origin.layout.extent();
-        let offset = extent.wrapping_mul(displacement as isize);
-        Elements {
-            address: origin.address.wrapping_offset(offset),
-            count: count as usize,
-            ..origin.clone()
-        }
+        origin.some(displacement, count as usize)
     }
 
     /// Bytes of the block of `rank`.

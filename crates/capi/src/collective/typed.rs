@@ -26,8 +26,7 @@ pub unsafe fn list_each(
     table: &Table,
     ranks: u32,
 ) -> Result<(Vec<Elements>, Range<usize>), Refusal> {
-    let types = buffer.datatype as *const c_void;
-    if table.counts.is_null() || table.displacements.is_null() || types.is_null() {
+    if table.is_absent() || buffer.datatype == 0 {
         return Err(Refusal::Invalid);
     }
     let ranks = ranks as usize;
@@ -56,8 +55,8 @@ pub unsafe fn list_each(
 /// The elements of block `rank`.
 ///
 /// # Safety
-/// As [`list_each`].
-unsafe fn elements(
+/// The arrays have an entry for it.
+pub unsafe fn elements(
     session: &Session,
     buffer: &Buffer,
     table: &Table,

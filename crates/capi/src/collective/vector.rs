@@ -7,7 +7,7 @@ use super::plain::{Input, Output, move_elements, overlap, own_block};
 use super::rooted::{receive_from_root, send_to_root};
 use super::side::{Side, is_in_place, not_aliased, rejects_aliases, same_bytes};
 use super::table::{Blocks, Consecutive};
-use super::{Buffer, Call, Check, Checked, Collective, Refusal, Table, done};
+use super::{Buffer, Call, Check, Checked, Collective, Entries, Refusal, Table, done};
 use crate::datatype::Packed;
 use crate::error::{CallError, Wrong};
 use std::ptr;
@@ -105,7 +105,7 @@ impl Collective for Gatherv {
     const NAME: &'static str = "gatherv";
     const NONBLOCKING_NAME: &'static str = "igatherv";
     const PERSISTENT_NAME: &'static str = "gatherv_init";
-    const AT_ROOT: bool = true;
+    const ENTRIES: Entries = Entries::AtRoot;
     type Checked = Side;
     const CHECK: Check<Side> = Side::sent;
 
@@ -173,7 +173,7 @@ impl Collective for Scatterv {
     const NAME: &'static str = "scatterv";
     const NONBLOCKING_NAME: &'static str = "iscatterv";
     const PERSISTENT_NAME: &'static str = "scatterv_init";
-    const AT_ROOT: bool = true;
+    const ENTRIES: Entries = Entries::AtRoot;
     type Checked = Side;
     const CHECK: Check<Side> = Side::received;
 

@@ -76,12 +76,15 @@ impl Elements {
 
     /// The block of as many elements for rank `index`, counted from this one.
     pub fn block(&self, index: usize) -> Self {
-        let stride = self
-            .layout
-            .extent()
-            .wrapping_mul((self.count * index) as isize);
+        self.some((self.count * index) as i64, self.count)
+    }
+
+    /// So many elements of the same type, `displacement` extents from these.
+    pub fn some(&self, displacement: i64, count: usize) -> Self {
+        let offset = self.layout.extent().wrapping_mul(displacement as isize);
         Self {
-            address: self.address.wrapping_offset(stride),
+            address: self.address.wrapping_offset(offset),
+            count,
             ..self.clone()
         }
     }

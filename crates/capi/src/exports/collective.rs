@@ -4,8 +4,9 @@ use super::narrow::{Handler, Peers, Received, Sent};
 use super::{export, export_both};
 use crate::collective::{
     self, Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Alltoallw, Args, Barrier, Bcast,
-    Buffer, Collective, Exscan, Gather, Gatherv, Reduce, ReduceScatter, ReduceScatterBlock, Scan,
-    Scatter, Scatterv, Table,
+    Buffer, Collective, Entries, Exscan, Gather, Gatherv, NeighborAllgather, NeighborAllgatherv,
+    NeighborAlltoall, NeighborAlltoallv, NeighborAlltoallw, Reduce, ReduceScatter,
+    ReduceScatterBlock, Scan, Scatter, Scatterv, Table,
 };
 use crate::next::{MISSING, Next, call_next};
 use libc::{c_int, c_void};
@@ -21,11 +22,15 @@ unsafe fn run<C: Collective>(args: &Args, forward: &impl Fn() -> c_int) -> c_int
     unsafe { collective::run::<C>(args, forward) }
 }
 
+/// Displacements that are bytes in both forms of a call.
+type Offsets = *const isize;
+
 /// The ranks that arrays of counts have entries for.
 fn peers<C: Collective>(args: &Args) -> Peers {
-    match C::AT_ROOT {
-        true => Peers::AtRoot(args.comm, args.root),
-        false => Peers::All(args.comm),
+    match C::ENTRIES {
+        Entries::All => Peers::All(args.comm),
+        Entries::AtRoot => Peers::AtRoot(args.comm, args.root),
+        Entries::Neighbours => Peers::Neighbours(args.comm),
     }
 }
 
@@ -148,7 +153,9 @@ entries! {
     };
 
     Allgather MPI_Allgather MPI_Allgather_c MPI_Iallgather MPI_Iallgather_c MPI_Allgather_init MPI_Allgather_init_c,
-    Alltoall MPI_Alltoall MPI_Alltoall_c MPI_Ialltoall MPI_Ialltoall_c MPI_Alltoall_init MPI_Alltoall_init_c: (
+    Alltoall MPI_Alltoall MPI_Alltoall_c MPI_Ialltoall MPI_Ialltoall_c MPI_Alltoall_init MPI_Alltoall_init_c,
+    NeighborAllgather MPI_Neighbor_allgather MPI_Neighbor_allgather_c MPI_Ineighbor_allgather MPI_Ineighbor_allgather_c MPI_Neighbor_allgather_init MPI_Neighbor_allgather_init_c,
+    NeighborAlltoall MPI_Neighbor_alltoall MPI_Neighbor_alltoall_c MPI_Ineighbor_alltoall MPI_Ineighbor_alltoall_c MPI_Neighbor_alltoall_init MPI_Neighbor_alltoall_init_c: (
         send: *const c_void, send_count: Count, send_type: usize,
         recv: *mut c_void, recv_count: Count, recv_type: usize, comm: usize
     ) Args {
@@ -158,7 +165,8 @@ entries! {
         ..Args::NONE
     };
 
-    Allgatherv MPI_Allgatherv MPI_Allgatherv_c MPI_Iallgatherv MPI_Iallgatherv_c MPI_Allgatherv_init MPI_Allgatherv_init_c: (
+    Allgatherv MPI_Allgatherv MPI_Allgatherv_c MPI_Iallgatherv MPI_Iallgatherv_c MPI_Allgatherv_init MPI_Allgatherv_init_c,
+    NeighborAllgatherv MPI_Neighbor_allgatherv MPI_Neighbor_allgatherv_c MPI_Ineighbor_allgatherv MPI_Ineighbor_allgatherv_c MPI_Neighbor_allgatherv_init MPI_Neighbor_allgatherv_init_c: (
         send: *const c_void, send_count: Count, send_type: usize,
         recv: *mut c_void, counts: Received<Count>, displacements: Received<Displacement>,
         recv_type: usize, comm: usize
@@ -196,7 +204,8 @@ entries! {
         ..Args::NONE
     };
 
-    Alltoallv MPI_Alltoallv MPI_Alltoallv_c MPI_Ialltoallv MPI_Ialltoallv_c MPI_Alltoallv_init MPI_Alltoallv_init_c: (
+    Alltoallv MPI_Alltoallv MPI_Alltoallv_c MPI_Ialltoallv MPI_Ialltoallv_c MPI_Alltoallv_init MPI_Alltoallv_init_c,
+    NeighborAlltoallv MPI_Neighbor_alltoallv MPI_Neighbor_alltoallv_c MPI_Ineighbor_alltoallv MPI_Ineighbor_alltoallv_c MPI_Neighbor_alltoallv_init MPI_Neighbor_alltoallv_init_c: (
         send: *const c_void, send_counts: Sent<Count>, send_displacements: Sent<Displacement>,
         send_type: usize, recv: *mut c_void, recv_counts: Received<Count>,
         recv_displacements: Received<Displacement>, recv_type: usize, comm: usize
@@ -218,6 +227,19 @@ entries! {
         send_table: Table::new(send_counts.0, send_displacements.0),
         recv: Buffer::new(recv, 0, recv_types as usize),
         recv_table: Table::new(recv_counts.0, recv_displacements.0),
+        comm,
+        ..Args::NONE
+    };
+
+    NeighborAlltoallw MPI_Neighbor_alltoallw MPI_Neighbor_alltoallw_c MPI_Ineighbor_alltoallw MPI_Ineighbor_alltoallw_c MPI_Neighbor_alltoallw_init MPI_Neighbor_alltoallw_init_c: (
+        send: *const c_void, send_counts: Sent<Count>, send_displacements: Offsets,
+        send_types: *const c_void, recv: *mut c_void, recv_counts: Received<Count>,
+        recv_displacements: Offsets, recv_types: *const c_void, comm: usize
+    ) Args {
+        send: Buffer::new(send, 0, send_types as usize),
+        send_table: Table::new(send_counts.0, send_displacements),
+        recv: Buffer::new(recv, 0, recv_types as usize),
+        recv_table: Table::new(recv_counts.0, recv_displacements),
         comm,
         ..Args::NONE
     };

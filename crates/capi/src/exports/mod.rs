@@ -8,7 +8,6 @@
 mod collective;
 mod communicator;
 mod fortran;
-mod forwarded;
 mod init;
 mod narrow;
 mod pmix;

@@ -138,7 +138,10 @@ fn entries(host: &Host, peers: Peers) -> (usize, usize) {
             let n = host.peers(host.comm(comm), Some(root)).unwrap_or(0);
             (n, n)
         }
-        Peers::Neighbours(comm) => host.neighbours(host.comm(comm)).unwrap_or((0, 0)),
+        Peers::Neighbours(comm) => {
+            let topology = host.topology(host.comm(comm)).ok().flatten();
+            topology.map_or((0, 0), |of| (of.destinations.len(), of.sources.len()))
+        }
     }
 }
 
@@ -233,7 +236,7 @@ macro_rules! as_they_are {
     )*};
 }
 
-as_they_are! { c_int usize isize *mut isize }
+as_they_are! { c_int usize isize *mut isize *const isize }
 
 /// Who is told that a call does not fit.
 #[derive(Clone, Copy)]

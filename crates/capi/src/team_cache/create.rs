@@ -65,7 +65,7 @@ pub fn create(session: &Session, comm: Comm, purpose: Purpose) -> Result<Entry, 
     let oob = Box::new(OobPmpi::new(host, comm)?);
     if let Some(Parked { team, .. }) = parked.filter(|_| is_unanimous(ballots)) {
         team.adopt(oob);
-        return Ok(Entry::Team(team, Some(key), Nonblocking::default()));
+        return Ok(Entry::of(team, Some(key)));
     }
     let wanted = Wanted {
         key: Some(key),
@@ -77,7 +77,7 @@ pub fn create(session: &Session, comm: Comm, purpose: Purpose) -> Result<Entry, 
 /// Makes what `comm` needs for non-blocking collectives, in the first blocking one after one of them. That all ranks come
 /// to at the same place, as collectives of a communicator have one order.
 pub fn prepare_nonblocking(session: &Session, comm: Comm, entry: &Entry) {
-    let Entry::Team(_, _, nonblocking) = entry else {
+    let Entry::Team(_, _, nonblocking, _) = entry else {
         return;
     };
     if !nonblocking.is_due() {
@@ -94,7 +94,7 @@ pub fn create_queue(
 ) -> Result<Arc<Queue>, &'static str> {
     let _in_host = InHost::enter("preparing for non-blocking collectives");
     match create(session, comm, Purpose::Nonblocking) {
-        Ok(Entry::Team(team, key, _)) => {
+        Ok(Entry::Team(team, key, ..)) => {
             let comm_team = CommTeam::new(team, key, nonblocking.orphaned());
             Ok(Arc::new(Queue::new(comm_team)))
         }
@@ -138,7 +138,7 @@ fn team(
             if let Some(key) = &key {
                 parked::keep_spares(spares, key);
             }
-            Entry::Team(Arc::from(team), key, Nonblocking::default())
+            Entry::of(Arc::from(team), key)
         }
         Err(error) => Entry::Forward(refused(session, comm, &error)),
     }

@@ -1,5 +1,6 @@
 //! What is known of one communicator.
 
+use crate::neighbourhood::Neighbourhood;
 use crate::nonblocking::queue::Queue;
 use crate::nonblocking::spares::Spares;
 use crate::parked::Key;
@@ -10,9 +11,19 @@ use std::sync::{Arc, OnceLock};
 /// What is known of one communicator; the same kind on all its ranks.
 pub enum Entry {
     /// Collectives run on this team, which may serve others with the same key.
-    Team(Arc<Team>, Option<Key>, Nonblocking),
+    Team(Arc<Team>, Option<Key>, Nonblocking, KnownNeighbours),
     /// They are left to the host, for this reason.
     Forward(&'static str),
+}
+
+/// Its topology, once a neighbourhood collective has asked for it.
+type KnownNeighbours = OnceLock<Arc<Neighbourhood>>;
+
+impl Entry {
+    /// That of a new communicator with this team.
+    pub fn of(team: Arc<Team>, key: Option<Key>) -> Self {
+        Self::Team(team, key, Nonblocking::default(), OnceLock::new())
+    }
 }
 
 /// What a communicator has for its non-blocking collectives: nothing before the first blocking one that follows one of them,

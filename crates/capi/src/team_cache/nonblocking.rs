@@ -25,13 +25,13 @@ pub unsafe fn nonblocking<'a>(
         let entry = made(session, comm)?;
         // SAFETY: the entry of a communicator in use.
         match unsafe { &*entry } {
-            Entry::Team(_, _, nonblocking) if nonblocking.queue().is_none() => None,
+            Entry::Team(_, _, nonblocking, _) if nonblocking.queue().is_none() => None,
             _ => Some(entry),
         }
     };
     // SAFETY: the caller's contract.
     match unsafe { remembered(handle_cache, comm, known) } {
-        Some(Entry::Team(_, _, nonblocking)) => match nonblocking.queue() {
+        Some(Entry::Team(_, _, nonblocking, _)) => match nonblocking.queue() {
             Some(queue) => queue,
             None => Err(want_nonblocking(session, comm)),
         },
@@ -41,7 +41,7 @@ pub unsafe fn nonblocking<'a>(
 }
 
 /// The entry of `comm`, if it has been made.
-fn made(session: &Session, comm: Comm) -> Option<*const Entry> {
+pub(super) fn made(session: &Session, comm: Comm) -> Option<*const Entry> {
     let host = session.host();
     if comm == host.predefined().comm_null || dying::is_dying(comm) {
         return None;
@@ -60,7 +60,7 @@ fn want_nonblocking(session: &Session, comm: Comm) -> &'static str {
     // SAFETY: the entry of a communicator in use.
     match unsafe { &*entry } {
         Entry::Team(team, ..) if !team.may_connect_all() => reason::TOO_MANY_CONNECTIONS,
-        Entry::Team(_, _, nonblocking) => {
+        Entry::Team(_, _, nonblocking, _) => {
             if nonblocking.want() {
                 // No thread is to remember the entry.
                 GENERATION.fetch_add(1, Ordering::Release);

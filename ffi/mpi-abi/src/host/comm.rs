@@ -79,40 +79,6 @@ impl Host {
         Ok(size as usize)
     }
 
-    /// How many neighbours this rank sends to and receives from in the topology of `comm`.
-    ///
-    /// # Errors
-    /// The library's, after its error handler.
-    pub fn neighbours(&self, comm: Comm) -> Result<(usize, usize), MpiError> {
-        let [cart, graph, dist_graph] = self.constants().topologies;
-        let functions = &self.functions;
-        // SAFETY: the answers are live, here and below; each query fits the topology.
-        let kind = self.answer("MPI_Topo_test", 0, |kind| unsafe {
-            (functions.topo_test)(comm, kind)
-        })?;
-        let (mut sent, mut received) = (0, 0);
-        if kind == cart {
-            // SAFETY: as above.
-            let dimensions = self.answer("MPI_Cartdim_get", 0, |dimensions| unsafe {
-                (functions.cartdim_get)(comm, dimensions)
-            })?;
-            (sent, received) = (2 * dimensions, 2 * dimensions);
-        } else if kind == graph {
-            let rank = self.comm_rank(comm)? as c_int;
-            // SAFETY: as above.
-            sent = self.answer("MPI_Graph_neighbors_count", 0, |count| unsafe {
-                (functions.graph_neighbors_count)(comm, rank, count)
-            })?;
-            received = sent;
-        } else if kind == dist_graph {
-            let query = functions.dist_graph_neighbors_count;
-            // SAFETY: as above.
-            let code = unsafe { query(comm, &mut received, &mut sent, &mut 0) };
-            self.check("MPI_Dist_graph_neighbors_count", code)?;
-        }
-        Ok((sent as usize, received as usize))
-    }
-
     /// The ranks in `MPI_COMM_WORLD` of the members of the intra-communicator `comm`; `None` for those
     /// of other worlds. Local.
     ///

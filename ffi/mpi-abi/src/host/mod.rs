@@ -5,11 +5,13 @@ mod contents;
 mod message;
 mod reduction;
 mod request;
+mod topology;
 mod types;
 mod window;
 
 pub use contents::{Contents, Envelope};
 pub use message::RequestList;
+pub use topology::Topology;
 pub use types::TypeLayout;
 pub use window::BareWindow;
 
