@@ -300,6 +300,7 @@ int main(int argc, char **argv)
             MPI_Comm_free(&t.comm);
         }
         state = of_round + 977;
+        MPI_Barrier(MPI_COMM_WORLD);
     }
     return finish("neighborhoods");
 }
