@@ -4,7 +4,8 @@
  *
  *     mpirun -n P neighborhoods SEED ROUNDS
  *
- * MPICH 4.0 by itself fails: where two ranks are neighbours twice it mixes up blocks. */
+ * MPICH 4.0 by itself fails, and so does Open MPI 4.1 with non-blocking ones: where two ranks are neighbours twice they mix up
+ * blocks. */
 #include "check.h"
 
 enum { RANKS = 16, EDGES = 64, LEVEL = 40000 };

@@ -270,6 +270,14 @@ fn jobs_of_several_sizes_are_measured_in_one_run() {
 }
 
 #[test]
+fn a_job_ends_of_which_a_rank_only_sleeps() {
+    let stand_in = StandIn::new("job-sizes-of-library");
+    let args = "neighbor_alltoall --blocks 3 --iterations 2 --bytes 8 --job-sizes 2";
+    let mut bench = stand_in.bench_on(3, LAUNCHER, args);
+    expect_code(bench.env("FERRORAIL_LIBRARY", built_library()), 0);
+}
+
+#[test]
 fn sleeping_ranks_learn_of_wrong_data() {
     let stand_in = StandIn::new("job-sizes-wrong");
     let args = "allgather --blocks 3 --iterations 2 --bytes 8 --job-sizes 2";

@@ -103,6 +103,8 @@ functions! {
         // Topologies.
         topo_test = "PMPI_Topo_test" (Comm, *mut c_int) -> c_int;
         cartdim_get = "PMPI_Cartdim_get" (Comm, *mut c_int) -> c_int;
+        cart_create = "PMPI_Cart_create"
+            (Comm, c_int, *const c_int, *const c_int, c_int, *mut Comm) -> c_int;
         cart_shift = "PMPI_Cart_shift" (Comm, c_int, c_int, *mut c_int, *mut c_int) -> c_int;
         graph_neighbors_count = "PMPI_Graph_neighbors_count" (Comm, c_int, *mut c_int) -> c_int;
         graph_neighbors = "PMPI_Graph_neighbors" (Comm, c_int, c_int, *mut c_int) -> c_int;

@@ -138,7 +138,7 @@ impl Arguments {
     pub fn new(
         host: &ferrorail_mpi_abi::Host,
         operation: &Operation,
-        Team { comm, place }: Team,
+        Team { comm, ring, place }: Team,
         bytes: usize,
     ) -> Self {
         let predefined = host.predefined();
@@ -149,7 +149,10 @@ impl Arguments {
         // Sizes are checked to fit.
         let count = elements as c_int;
         Self {
-            comm,
+            comm: match operation.is_among_neighbours() {
+                true => ring,
+                false => comm,
+            },
             root: place.root as c_int,
             byte: predefined.byte,
             int: predefined.int,

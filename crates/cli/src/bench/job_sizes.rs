@@ -63,8 +63,23 @@ const LOOK: Duration = Duration::from_millis(2);
 pub struct Team {
     /// Their communicator.
     pub comm: Comm,
+    /// Another, in which they are a closed ring.
+    pub ring: Comm,
     /// This rank among them.
     pub place: Place,
+}
+
+impl Team {
+    /// The ranks of `comm`. Collective.
+    fn new(host: &Host, comm: Comm, place: Place) -> Result<Self> {
+        let (ranks, closed) = (place.size as c_int, 1);
+        let mut ring = Comm(0);
+        let create = host.functions().cart_create;
+        // SAFETY: the arrays have an entry for the dimension, and `ring` is as large as any handle.
+        let code = unsafe { create(comm, 1, &ranks, &closed, 0, &mut ring) };
+        host.check("MPI_Cart_create", code)?;
+        Ok(Self { comm, ring, place })
+    }
 }
 
 /// All ranks of a job.
@@ -84,7 +99,7 @@ impl<'a> Job<'a> {
             size: host.comm_size(comm)? as usize,
             root,
         };
-        let all = Team { comm, place };
+        let all = Team::new(host, comm, place)?;
         Ok(Self { host, all })
     }
 
@@ -117,7 +132,8 @@ impl<'a> Job<'a> {
             size,
             root: root.unwrap_or(0),
         };
-        let outcome = act(Team { comm, place });
+        let team = Team::new(self.host, comm, place)?;
+        let outcome = act(team);
         let is_wrong = match &outcome {
             Ok(_) => false,
             Err(error) if error.is::<WrongData>() => true,
@@ -126,6 +142,7 @@ impl<'a> Job<'a> {
         };
         self.host.barrier(comm)?;
         self.wake(others, is_wrong)?;
+        self.host.free_comm(team.ring)?;
         self.host.free_comm(comm)?;
         outcome.map(Some)
     }
@@ -135,7 +152,7 @@ impl<'a> Job<'a> {
             true => 0,
             false => self.host.constants().undefined,
         };
-        let Team { comm, place } = self.all;
+        let Team { comm, place, .. } = self.all;
         let mut part = Comm(0);
         let split = self.host.functions().comm_split;
         // SAFETY: `part` is live and as large as any handle.
@@ -146,7 +163,7 @@ impl<'a> Job<'a> {
 
     /// Rank 0 tells those that did not take part that the others are done.
     fn wake(&self, others: impl Fn(&usize) -> bool, is_wrong: bool) -> Result<()> {
-        let Team { comm, place } = self.all;
+        let Team { comm, place, .. } = self.all;
         if place.rank != 0 {
             return Ok(());
         }

@@ -72,6 +72,9 @@ impl<'a> Bench<'a> {
         };
         let mut pool = Pool::new((longest(|both| both.0), longest(|both| both.1)));
         let contenders = self.open(library, &mut pool)?;
+        if job_sizes.iter().all(|&ranks| ranks < size) {
+            self.start_everywhere(&contenders)?;
+        }
         if self.plan.bounds {
             self.bounds = Some(bounds::measure(
                 self.host,
@@ -290,6 +293,13 @@ impl<'a> Bench<'a> {
             });
         }
         Ok(rows)
+    }
+
+    /// Starts the library also on ranks that sleep all the while: its end, at which ranks report, is collective.
+    fn start_everywhere(&self, contenders: &[Contender]) -> Result<()> {
+        let world = self.job.all.comm;
+        let mut barriers = contenders.iter().map(|one| one.barrier(world));
+        Ok(barriers.try_for_each(|code| self.host.check("MPI_Barrier", code))?)
     }
 
     /// Has the library make what it needs for non-blocking calls, which takes a blocking one before and behind one.

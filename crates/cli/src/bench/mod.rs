@@ -38,7 +38,7 @@ use ferrorail_mpi_abi::Host;
 use figures::{Figure, What};
 use measure::Bench;
 use mode::{Arrival, Reuse};
-use operation::OPERATIONS;
+use operation::{NEIGHBOURS, OPERATIONS};
 use plan::Plan;
 use sizes::Sizes;
 use std::fs::File;
@@ -235,6 +235,12 @@ fn list() {
     outln!(
         "{:<15} and their non-blocking forms, awaited at once: iallreduce and so on",
         ""
+    );
+    let neighbours: Vec<&str> = NEIGHBOURS.iter().map(|operation| operation.name).collect();
+    outln!(
+        "{:<15} and in a closed ring, not with --all: {}",
+        "",
+        neighbours.join(", ")
     );
     outln!("{:<15} $ mpirun -n 4 ferrorail bench allgather bcast", "");
     for figure in figures::all() {

@@ -35,6 +35,7 @@ enum Extent {
     PerRank,
     OneAtRoot,
     PerRankAtRoot,
+    PerNeighbour,
 }
 
 /// Contents of the receive buffer afterwards.
@@ -49,6 +50,10 @@ enum Outcome {
     OfAll,
     /// This rank's block of everyone's.
     SharesOfAll,
+    /// The blocks of both neighbours in a ring.
+    OfNeighbours,
+    /// Those of theirs that are for this rank.
+    SharesOfNeighbours,
     /// Sum of all vectors.
     Sum,
     /// This rank's block of that sum.
@@ -125,7 +130,8 @@ pub const OPERATIONS: &[Operation] = {
     ]
 };
 
-/// Their non-blocking forms: `iallreduce` and so on.
+/// Their non-blocking forms: `iallreduce` and so on. None of those among neighbours: Open MPI 4.1 mixes up blocks of theirs in a ring
+/// of two ranks.
 pub fn nonblocking() -> &'static [Operation] {
     static ALL: LazyLock<Vec<Operation>> = LazyLock::new(|| {
         let form = |operation: &Operation| Operation {
@@ -139,6 +145,22 @@ pub fn nonblocking() -> &'static [Operation] {
     &ALL
 }
 
+/// Those among the two neighbours of a rank in a ring.
+pub const NEIGHBOURS: &[Operation] = &[
+    row(
+        "neighbor_allgather",
+        Form::Blocks,
+        (Extent::One, Extent::PerNeighbour),
+        Outcome::OfNeighbours,
+    ),
+    row(
+        "neighbor_alltoall",
+        Form::Blocks,
+        (Extent::PerNeighbour, Extent::PerNeighbour),
+        Outcome::SharesOfNeighbours,
+    ),
+];
+
 impl Operation {
     /// The operation called `name`.
     ///
@@ -146,7 +168,7 @@ impl Operation {
     /// One line with the nearest name.
     pub fn named(name: &str) -> anyhow::Result<&'static Self> {
         let is_named = |operation: &&Self| operation.name == name;
-        match nonblocking().iter().find(is_named) {
+        match NEIGHBOURS.iter().chain(nonblocking()).find(is_named) {
             Some(operation) => Ok(operation),
             None => find("benchmark", name, OPERATIONS, |operation| operation.name),
         }
@@ -166,6 +188,14 @@ impl Operation {
         )
     }
 
+    /// Whether it is one among neighbours.
+    pub fn is_among_neighbours(&self) -> bool {
+        matches!(
+            self.outcome,
+            Outcome::OfNeighbours | Outcome::SharesOfNeighbours
+        )
+    }
+
     /// Whether it adds elements.
     pub fn reduces(&self) -> bool {
         matches!(self.form, Form::Reduce | Form::Fold | Form::ReduceScatter)
@@ -180,6 +210,7 @@ impl Operation {
             Extent::PerRank => bytes * place.size,
             Extent::OneAtRoot => at_root(bytes),
             Extent::PerRankAtRoot => at_root(bytes * place.size),
+            Extent::PerNeighbour => 2 * bytes,
         };
         (length(self.send), length(self.recv))
     }
@@ -204,6 +235,16 @@ impl Operation {
                 for (from, block) in result.chunks_mut(bytes.max(1)).enumerate() {
                     contents(block, from, round, first);
                 }
+            }
+            Outcome::OfNeighbours | Outcome::SharesOfNeighbours => {
+                // What goes up comes from below.
+                let share = match self.outcome {
+                    Outcome::SharesOfNeighbours => bytes,
+                    _ => 0,
+                };
+                let (below, above) = result.split_at_mut(bytes);
+                contents(below, (rank + size - 1) % size, round, share);
+                contents(above, (rank + 1) % size, round, 0);
             }
             Outcome::Sum => add(&mut result, 0..size, round, 0),
             Outcome::ShareOfSum => add(&mut result, 0..size, round, own),
@@ -264,6 +305,10 @@ mod tests {
         let shares = [block(0, BYTES), block(1, BYTES), block(2, BYTES)].concat();
         assert_eq!(expected("alltoall", 1), Some(shares));
         assert_eq!(expected("barrier", 1), Some(vec![]));
+        let around = [block(2, 0), block(1, 0)].concat();
+        assert_eq!(expected("neighbor_allgather", 0), Some(around));
+        let shares = [block(2, BYTES), block(1, 0)].concat();
+        assert_eq!(expected("neighbor_alltoall", 0), Some(shares));
     }
 
     #[test]
