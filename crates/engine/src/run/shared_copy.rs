@@ -31,7 +31,10 @@ pub(super) const OFFERED: u8 = u8::MAX;
 const SHARED_BYTES_MIN: usize = 32 << 10;
 
 /// Shortest copy that is left to its target, where it is.
-const LEFT_BYTES_MIN: usize = 512 << 10;
+const LEFT_BYTES_MIN: usize = 128 << 10;
+
+/// How much of it the target takes at once, as nobody shares it: in shorter pieces it takes longer.
+const LEFT_PIECE_BYTES: usize = 4 << 20;
 
 /// Which copies a rank offers to their targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,10 +74,13 @@ impl<'a> Run<'a> {
         source: MemoryRange,
         address: u64,
     ) -> bool {
-        let shortest = match self.offers {
+        let (shortest, piece) = match self.offers {
             Offers::None => return false,
-            Offers::Shared => SHARED_BYTES_MIN,
-            Offers::Left => LEFT_BYTES_MIN,
+            Offers::Shared => (
+                SHARED_BYTES_MIN,
+                piece_bytes(source.bytes, self.map.has_cores),
+            ),
+            Offers::Left => (LEFT_BYTES_MIN, LEFT_PIECE_BYTES),
         };
         if source.bytes < shortest {
             return false;
@@ -89,7 +95,7 @@ impl<'a> Run<'a> {
             source: source.address as u64,
             target: address,
             bytes: source.bytes,
-            piece: piece_bytes(source.bytes, self.map.has_cores),
+            piece,
         };
         let offer = cell(self.map, self.map.rank, self.channel, rtr_slot);
         offer.make(message);
