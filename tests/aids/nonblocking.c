@@ -169,6 +169,9 @@ static int is_predefined(MPI_Op op)
     }
 
 #define DATA const void *s, int sc, MPI_Datatype st, void *r, int rc, MPI_Datatype rt
+#define GATHERED const void *s, int sc, MPI_Datatype st, void *r, const int *rc, const int *d, MPI_Datatype rt
+#define EXCHANGED \
+    const void *s, const int *sc, const int *sd, MPI_Datatype st, void *r, const int *rc, const int *rd, MPI_Datatype rt
 #define REDUCED const void *s, void *r, int n, MPI_Datatype t, MPI_Op o
 
 TURN(Barrier, barrier, (MPI_Comm c), NULL, c)
@@ -177,36 +180,21 @@ TURN(Gather, gather, (DATA, int root, MPI_Comm c), NULL, s, sc, st, r, rc, rt, r
 TURN(Scatter, scatter, (DATA, int root, MPI_Comm c), NULL, s, sc, st, r, rc, rt, root, c)
 TURN(Allgather, allgather, (DATA, MPI_Comm c), s, s, sc, st, r, rc, rt, c)
 TURN(Alltoall, alltoall, (DATA, MPI_Comm c), s, s, sc, st, r, rc, rt, c)
-TURN(Gatherv, gatherv,
-     (const void *s, int sc, MPI_Datatype st, void *r, const int *rc, const int *d, MPI_Datatype rt,
-      int root, MPI_Comm c),
-     NULL, s, sc, st, r, rc, d, rt, root, c)
+TURN(Gatherv, gatherv, (GATHERED, int root, MPI_Comm c), NULL, s, sc, st, r, rc, d, rt, root, c)
 TURN(Scatterv, scatterv,
      (const void *s, const int *sc, const int *d, MPI_Datatype st, void *r, int rc, MPI_Datatype rt,
       int root, MPI_Comm c),
      NULL, s, sc, d, st, r, rc, rt, root, c)
-TURN(Allgatherv, allgatherv,
-     (const void *s, int sc, MPI_Datatype st, void *r, const int *rc, const int *d, MPI_Datatype rt,
-      MPI_Comm c),
-     s, s, sc, st, r, rc, d, rt, c)
-TURN(Alltoallv, alltoallv,
-     (const void *s, const int *sc, const int *sd, MPI_Datatype st, void *r, const int *rc,
-      const int *rd, MPI_Datatype rt, MPI_Comm c),
-     s, s, sc, sd, st, r, rc, rd, rt, c)
+TURN(Allgatherv, allgatherv, (GATHERED, MPI_Comm c), s, s, sc, st, r, rc, d, rt, c)
+TURN(Alltoallv, alltoallv, (EXCHANGED, MPI_Comm c), s, s, sc, sd, st, r, rc, rd, rt, c)
 TURN(Alltoallw, alltoallw,
      (const void *s, const int *sc, const int *sd, const MPI_Datatype *st, void *r, const int *rc,
       const int *rd, const MPI_Datatype *rt, MPI_Comm c),
      s, s, sc, sd, st, r, rc, rd, rt, c)
 TURN(Neighbor_allgather, neighbor_allgather, (DATA, MPI_Comm c), NULL, s, sc, st, r, rc, rt, c)
 TURN(Neighbor_alltoall, neighbor_alltoall, (DATA, MPI_Comm c), NULL, s, sc, st, r, rc, rt, c)
-TURN(Neighbor_allgatherv, neighbor_allgatherv,
-     (const void *s, int sc, MPI_Datatype st, void *r, const int *rc, const int *d, MPI_Datatype rt,
-      MPI_Comm c),
-     NULL, s, sc, st, r, rc, d, rt, c)
-TURN(Neighbor_alltoallv, neighbor_alltoallv,
-     (const void *s, const int *sc, const int *sd, MPI_Datatype st, void *r, const int *rc,
-      const int *rd, MPI_Datatype rt, MPI_Comm c),
-     NULL, s, sc, sd, st, r, rc, rd, rt, c)
+TURN(Neighbor_allgatherv, neighbor_allgatherv, (GATHERED, MPI_Comm c), NULL, s, sc, st, r, rc, d, rt, c)
+TURN(Neighbor_alltoallv, neighbor_alltoallv, (EXCHANGED, MPI_Comm c), NULL, s, sc, sd, st, r, rc, rd, rt, c)
 TURN(Neighbor_alltoallw, neighbor_alltoallw,
      (const void *s, const int *sc, const MPI_Aint *sd, const MPI_Datatype *st, void *r,
       const int *rc, const MPI_Aint *rd, const MPI_Datatype *rt, MPI_Comm c),

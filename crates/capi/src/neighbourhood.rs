@@ -55,9 +55,7 @@ impl Neighbourhood {
             entries: (topology.destinations.len(), topology.sources.len()),
         }
     }
-}
 
-impl Neighbourhood {
     /// What is sent, if a call is one exchange of one block for each rank at most.
     #[inline(always)]
     pub fn only_sent(&self) -> Option<&[Edge]> {

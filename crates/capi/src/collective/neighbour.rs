@@ -112,16 +112,19 @@ impl<F: Form> Collective for Neighbor<F> {
         let (args, team) = (call.args, call.team);
         let comm = call.session.host().comm(args.comm);
         // SAFETY: a communicator in use by this call is not freed meanwhile.
-        let exchange = unsafe { team_cache::known_neighbourhood(&call.local.handle_cache, comm)? };
+        let known = unsafe { team_cache::known_neighbourhood(&call.local.handle_cache, comm)? };
+        let (sent, received) = (known.only_sent()?, &known.received);
         let (mut send, mut recv) = (List::new(), List::new());
+        let (out, into) = (
+            (&args.send, &args.send_table),
+            (&args.recv, &args.recv_table),
+        );
         // SAFETY: the program's arrays, with an entry per neighbour.
         let (from, into) = unsafe {
-            let (sent, received) = (exchange.only_sent()?, &exchange.received);
-            let (out, table) = (&args.send, &args.send_table);
-            let from = list_plain(call, F::BLOCKS[0], (out, table), sent, &mut send)?;
-            let (out, table) = (&args.recv, &args.recv_table);
-            let into = list_plain(call, F::BLOCKS[1], (out, table), received, &mut recv)?;
-            (from, into)
+            (
+                list_plain(call, F::BLOCKS[0], out, sent, &mut send)?,
+                list_plain(call, F::BLOCKS[1], into, received, &mut recv)?,
+            )
         };
         if overlap(&from, &into) {
             return None;
@@ -155,47 +158,20 @@ unsafe fn own_rows(
     own.iter().map(pair).collect()
 }
 
-impl Form for Allgather {
-    const NAMES: [&'static str; 3] = [
-        "neighbor_allgather",
-        "ineighbor_allgather",
-        "neighbor_allgather_init",
-    ];
-    const BLOCKS: [Arrangement; 2] = [Arrangement::Same, Arrangement::Even];
+/// Forms by their names, with how blocks lie that are sent, and those that are received.
+macro_rules! forms {
+    ($($form:ident: $name:literal $sent:ident $received:ident;)*) => {$(
+        impl Form for $form {
+            const NAMES: [&'static str; 3] = [$name, concat!("i", $name), concat!($name, "_init")];
+            const BLOCKS: [Arrangement; 2] = [Arrangement::$sent, Arrangement::$received];
+        }
+    )*};
 }
 
-impl Form for Allgatherv {
-    const NAMES: [&'static str; 3] = [
-        "neighbor_allgatherv",
-        "ineighbor_allgatherv",
-        "neighbor_allgatherv_init",
-    ];
-    const BLOCKS: [Arrangement; 2] = [Arrangement::Same, Arrangement::Listed];
-}
-
-impl Form for Alltoall {
-    const NAMES: [&'static str; 3] = [
-        "neighbor_alltoall",
-        "ineighbor_alltoall",
-        "neighbor_alltoall_init",
-    ];
-    const BLOCKS: [Arrangement; 2] = [Arrangement::Even, Arrangement::Even];
-}
-
-impl Form for Alltoallv {
-    const NAMES: [&'static str; 3] = [
-        "neighbor_alltoallv",
-        "ineighbor_alltoallv",
-        "neighbor_alltoallv_init",
-    ];
-    const BLOCKS: [Arrangement; 2] = [Arrangement::Listed, Arrangement::Listed];
-}
-
-impl Form for Alltoallw {
-    const NAMES: [&'static str; 3] = [
-        "neighbor_alltoallw",
-        "ineighbor_alltoallw",
-        "neighbor_alltoallw_init",
-    ];
-    const BLOCKS: [Arrangement; 2] = [Arrangement::Typed, Arrangement::Typed];
+forms! {
+    Allgather: "neighbor_allgather" Same Even;
+    Allgatherv: "neighbor_allgatherv" Same Listed;
+    Alltoall: "neighbor_alltoall" Even Even;
+    Alltoallv: "neighbor_alltoallv" Listed Listed;
+    Alltoallw: "neighbor_alltoallw" Typed Typed;
 }

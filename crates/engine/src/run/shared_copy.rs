@@ -6,8 +6,8 @@
 //! fewer. The offer lies in the cell of the RTR that it answers, which nobody needs any more; the arrival flag
 //! says [`OFFERED`] until the last piece is there.
 //!
-//! Where ranks share cores, and each has something for few others, targets make long copies by themselves: a read leaves the
-//! data in the cache of the core that is to use it (`docs/design/0075-neighbourhood-collectives.md`).
+//! Where ranks share cores, and each has something for few others, targets make long copies by themselves, each in one
+//! piece: measured to take less time (`docs/design/0075-neighbourhood-collectives.md`).
 
 mod offer;
 
