@@ -110,12 +110,19 @@ static MPI_Comm begin_case(void)
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     /* A call that is right, so that the communicator is in use. */
     int *all = must(calloc((size_t)size, sizeof(int)));
-    MPI_Allgather(&value, 1, MPI_INT, all, 1, MPI_INT, comm);
+    int code = MPI_Allgather(&value, 1, MPI_INT, all, 1, MPI_INT, comm);
     for (int peer = 0; peer < size; peer++)
         sum += all[peer];
     free(all);
+    char after[sizeof context], text[MPI_MAX_ERROR_STRING];
+    int length;
+    snprintf(after, sizeof after, "%s", context);
     snprintf(context, sizeof context, "before");
-    expect(sum == size * (size - 1) / 2, "all-gather", sum, size);
+    expect(code == MPI_SUCCESS && sum == size * (size - 1) / 2, "all-gather", sum, size);
+    if (code != MPI_SUCCESS) {
+        MPI_Error_string(code, text, &length);
+        fprintf(stderr, "rank %d, after %s: %s\n", rank, after, text);
+    }
     return comm;
 }
 

@@ -188,7 +188,7 @@ pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineEr
         if blocking_wait.idle(blocked, || {
             "a rank that is a ring of channels behind".into()
         })? {
-            check(map, state)?;
+            blocking_wait.heed(check(map, state));
         }
     }
 }

@@ -52,6 +52,9 @@ pub(crate) struct BlockingWait<'a> {
     awaited: Awaited,
     /// Whether the leader's next quiescence is all that is waited for.
     for_quiescence: bool,
+    /// Why this wait is in vain, for the next step to return: a rank that has done its part may give up or die in a later
+    /// call, so that what is awaited is looked at once more in between.
+    in_vain: Option<EngineError>,
 }
 
 impl<'a> BlockingWait<'a> {
@@ -63,6 +66,7 @@ impl<'a> BlockingWait<'a> {
             expected: None,
             awaited: Awaited::Unnumbered,
             for_quiescence: false,
+            in_vain: None,
         }
     }
 
@@ -121,8 +125,11 @@ impl<'a> BlockingWait<'a> {
     /// One idle step after a failed poll; true now and then when it has taken long.
     ///
     /// # Errors
-    /// [`EngineError::PeerDied`], or a rail's failure.
+    /// What the last step found, [`EngineError::PeerDied`] or what [`BlockingWait::idle`] says, or a rail's failure.
     pub fn step(&mut self, blocked: Blocked) -> Result<bool, EngineError> {
+        if let Some(error) = self.in_vain.take() {
+            return Err(error);
+        }
         // Also while waiting for the node: what this rank sent may have to be sent again.
         if let Some(rails) = &self.map.rails {
             rails.fabric.progress()?;
@@ -140,7 +147,8 @@ impl<'a> BlockingWait<'a> {
         if !self.waiter.is_check_due() {
             return Ok(false);
         }
-        self.map.dead_peer(self.collective).map_or(Ok(true), Err)
+        self.in_vain = self.map.dead_peer(self.collective);
+        Ok(self.in_vain.is_none())
     }
 
     /// As [`BlockingWait::step`], in an operation: where it says true `waiting_for` is asked, and peers are
@@ -162,12 +170,15 @@ impl<'a> BlockingWait<'a> {
         let expected = self.expected.as_ref();
         let awaited = expected.map_or(self.awaited, |expected| Awaited::Call(expected.tag));
         let differs = || expected.and_then(|expected| disagreement(self.map, expected));
-        if let Some(error) = left(self.map, awaited).or_else(differs) {
-            return Err(error);
-        }
         let (settings, waited) = (self.map.context.settings(), self.waiter.waited());
-        waiting::check_timeout(settings, waited, waiting_for, self.collective)?;
-        Ok(true)
+        let late = || waiting::check_timeout(settings, waited, waiting_for, self.collective).err();
+        self.in_vain = left(self.map, awaited).or_else(differs).or_else(late);
+        Ok(self.in_vain.is_none())
+    }
+
+    /// Has the next step return the error of `looked`, if it has one.
+    pub fn heed(&mut self, looked: Result<(), EngineError>) {
+        self.in_vain = looked.err();
     }
 
     /// One step of the waiting ladder.
@@ -193,5 +204,73 @@ impl<'a> BlockingWait<'a> {
     /// Something arrived: the blocking wait starts anew.
     pub fn renew(&mut self) {
         self.waiter.reset();
+        self.in_vain = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::on_threads::on_ranks_of;
+    use crate::{Context, EngineError, Host};
+    use ferrorail_base::config::Settings;
+    use ferrorail_base::sync::{AtomicBool, Ordering};
+    use std::cell::Cell;
+    use std::sync::Arc;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    thread_local! {
+        static IS_HELD_UP: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Holds up a thread that waits, for so long that it looks at its peers afterwards, until the other has stopped.
+    #[derive(Default)]
+    struct HoldUp {
+        is_held: AtomicBool,
+        has_stopped: AtomicBool,
+    }
+
+    fn await_flag(flag: &AtomicBool) {
+        while !flag.load(Ordering::Acquire) {
+            sleep(Duration::from_millis(1));
+        }
+    }
+
+    struct Held(Arc<HoldUp>);
+
+    impl Host for Held {
+        fn poke(&self) {
+            if IS_HELD_UP.take() {
+                self.0.is_held.store(true, Ordering::Release);
+                await_flag(&self.0.has_stopped);
+                sleep(Duration::from_millis(200));
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_rank_sent_before_its_error_arrives() {
+        for bytes in [8, 20_000] {
+            let hold_up = Arc::new(HoldUp::default());
+            let host = Held(hold_up.clone());
+            let context = Context::new(Settings::default(), Box::new(host));
+            on_ranks_of(&context, 2, |team| {
+                let mine = vec![team.rank().0 as u8 + 1; bytes];
+                let mut all = vec![0; 2 * bytes];
+                if team.rank().0 == 0 {
+                    await_flag(&hold_up.is_held);
+                } else {
+                    IS_HELD_UP.set(true);
+                }
+                // SAFETY: both have room.
+                let outcome =
+                    unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), bytes) };
+                outcome.expect("what this call needs was sent");
+                assert!((0..2 * bytes).all(|at| all[at] as usize == at / bytes + 1));
+                let error = EngineError::Mismatch { rank: None };
+                team.break_off(&mut team.state(), &error);
+                hold_up.has_stopped.store(true, Ordering::Release);
+            });
+        }
     }
 }

@@ -66,7 +66,7 @@ impl Run<'_> {
                     blocking_wait.expect(self.expected());
                     if blocking_wait.idle(blocked, || self.waiting_for())? {
                         state.staged.look_again();
-                        self.check_awaited(state)?;
+                        blocking_wait.heed(self.check_awaited(state));
                     }
                 }
             }

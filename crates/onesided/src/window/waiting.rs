@@ -84,10 +84,12 @@ impl<F: Endpoint> Window<F> {
             waiter: Waiter::new(self.process_context.wait_policy()),
         };
         loop {
-            blocking_wait.idle(waiting)?;
+            let outcome = blocking_wait.idle(waiting);
+            // Before an error: a rank may have done its part, and died since.
             if let Some(found) = poll()? {
                 return Ok(found);
             }
+            outcome?;
         }
     }
 }
