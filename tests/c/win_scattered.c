@@ -1,6 +1,7 @@
 /*
  * Columns of a matrix that every rank brings to a window: put, got, added and replaced in active epochs, of types that are freed
- * before the epoch ends, from and into buffers with and without gaps, beside operations on single elements whose order counts.
+ * before the epoch ends, from and into buffers with and without gaps, beside operations on single elements whose order counts;
+ * and in passive ones, one after the other while the others wait, and all at once.
  *
  *     win_scattered [ROWS (400)] [EPOCHS (6)]
  *
@@ -251,6 +252,61 @@ static void star(window_t *w, int epoch)
     MPI_Group_free(&others);
 }
 
+/* Adds to columns of every rank, puts others to the next rank and gets those back. */
+static void passive_epochs(window_t *w, int epoch)
+{
+    int to = (rank + 1) % size, count = rows * BLOCK;
+    int mode = epoch % 2 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE;
+    long *numbers = malloc(sizeof *numbers * (size_t)count), *found = calloc((size_t)rows * COLUMNS, sizeof *found);
+    for (int step = 0; step < size; step++) {
+        int target = (rank + step) % size;
+        for (int i = 0; i < count; i++)
+            numbers[i] = value(1, epoch, i);
+        MPI_Win_lock(mode, target, 0, w->win);
+        MPI_Accumulate(numbers, count, MPI_LONG, target, place(w, target, 0, 4), 1, column, MPI_SUM, w->win);
+        MPI_Win_unlock(target, w->win);
+    }
+    for (int i = 0; i < count; i++)
+        numbers[i] = value(rank, epoch, i);
+    MPI_Win_lock_all(0, w->win);
+    MPI_Put(numbers, count, MPI_LONG, to, place(w, to, 0, 1), 1, column, w->win);
+    MPI_Win_flush(to, w->win);
+    MPI_Get(found, 1, column, to, place(w, to, 0, 1), 1, column, w->win);
+    MPI_Win_unlock_all(w->win);
+    for (int i = 0; i < rows * COLUMNS; i++) {
+        int row = i / COLUMNS, col = i % COLUMNS;
+        check(found[i] == (col < BLOCK ? numbers[row * BLOCK + col] : 0), "get of what was put", epoch);
+    }
+    free(numbers);
+    free(found);
+}
+
+static void passive(window_t *w, int epoch)
+{
+    int from = (rank + size - 1) % size, first = 1, sums = 4;
+    clear(w);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int turn = 0; turn < size && epoch % 3; turn++) {
+        if (turn == rank)
+            passive_epochs(w, epoch);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (epoch % 3 == 0)
+        passive_epochs(w, epoch);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, w->win);
+    for (int i = 0; i < rows * COLUMNS; i++) {
+        int row = i / COLUMNS, col = i % COLUMNS;
+        long wanted = -i;
+        if (col >= first && col < first + BLOCK)
+            wanted = value(from, epoch, row * BLOCK + col - first);
+        if (col >= sums && col < sums + BLOCK)
+            wanted += size * value(1, epoch, row * BLOCK + col - sums);
+        check(w->memory[i] == wanted, "passive epochs", epoch);
+    }
+    MPI_Win_unlock(rank, w->win);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -267,6 +323,7 @@ int main(int argc, char **argv)
             get_columns(&w, epoch, epoch % 2);
             add_columns(&w, epoch);
             star(&w, epoch);
+            passive(&w, epoch);
         }
         release(&w);
     }

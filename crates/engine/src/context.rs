@@ -4,7 +4,7 @@ use crate::domains::Place;
 use crate::multicast::{MulticastRow, Service};
 use crate::rails::{Rails, RailsKind, open};
 use crate::stats::Stats;
-use crate::window::ServiceThread;
+use crate::window::{OneSided, ServiceThread};
 use ferrorail_base::ProcessId;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::Mutex;
@@ -43,6 +43,8 @@ pub struct Context {
     service_thread: Mutex<Weak<ServiceThread>>,
     /// Those that serve one window each.
     own_handlers: Mutex<Vec<Weak<ServiceThread>>>,
+    /// Windows to which other processes may offer operations.
+    offered: Mutex<Vec<Arc<OneSided>>>,
     /// The thread that drives multicasts, once some team has them.
     multicast_service: Mutex<Option<Arc<Service>>>,
     warned: Mutex<HashSet<String>>,
@@ -76,6 +78,7 @@ impl Context {
             watchdogs: Mutex::default(),
             service_thread: Mutex::default(),
             own_handlers: Mutex::default(),
+            offered: Mutex::default(),
             multicast_service: Mutex::default(),
             warned: Mutex::default(),
             reached: Mutex::default(),
@@ -206,6 +209,33 @@ impl Context {
             let (cache, numa_node) = ferrorail_bootstrap::probe::bound_to();
             Place { cache, numa_node }
         })
+    }
+
+    /// Has calls that wait look for what others offer to `window`.
+    pub(crate) fn look_for_offers(&self, window: Arc<OneSided>) {
+        self.offered.lock().push(window);
+    }
+
+    /// No call looks for offers to `window` any more.
+    pub(crate) fn forget_offers(&self, window: &Arc<OneSided>) {
+        let mut offered = self.offered.lock();
+        offered.retain(|other| !Arc::ptr_eq(other, window));
+    }
+
+    /// For calls that wait: drives the host MPI's progress a little, and carries out what others have offered to this process.
+    /// Whether it looked at any: more may come.
+    pub(crate) fn poke(&self) -> bool {
+        self.host.poke();
+        // Another thread may be at it.
+        let Some(offered) = self.offered.try_lock() else {
+            return false;
+        };
+        let asked = offered.iter().filter(|window| window.is_offered());
+        let asked: Vec<_> = asked.cloned().collect();
+        drop(offered);
+        asked
+            .iter()
+            .fold(false, |looked, window| window.serve_offers() | looked)
     }
 
     /// Drives the host MPI's progress a little, for calls that do not wait.

@@ -1,10 +1,12 @@
-//! Making windows: what they cost of the host's collectives.
+//! Making windows: what they cost of the host's collectives. And what ranks that wait do for origins.
 
-use super::ranks::{on_ranks_over, settings};
+use super::ranks::{on_ranks_over, on_worlds, settings};
 use ferrorail_base::Rank;
-use ferrorail_base::sync::{AtomicU32, Ordering};
+use ferrorail_base::config::Scattered;
+use ferrorail_base::runs::Runs;
+use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
 use ferrorail_bootstrap::{InProcess, Oob, OobError};
-use ferrorail_engine::{Memory, Window, WindowSpec};
+use ferrorail_engine::{Context, LockMode, Memory, NoHost, Shape, Team, Window, WindowSpec};
 use std::sync::Arc;
 
 /// An exchange that counts what is collective.
@@ -79,4 +81,65 @@ fn a_window_takes_few_collectives() {
     // Over rails ranks connect, which one of them may fail to, and import what others registered.
     assert_eq!(collectives(3, 1), [5, 5, 3, 5]);
     assert_eq!(collectives(1, 1), [3, 3, 3, 3]);
+}
+
+const ROWS: usize = 40;
+const COLUMNS: usize = 10;
+
+/// Rank 0 puts a column into memory of rank 1's under a lock.
+fn put_column(window: &Window) {
+    let target = Rank(1);
+    let runs = Runs::dense(8).repeated(ROWS, 8 * COLUMNS as isize);
+    let runs = runs.expect("regular");
+    let there = Shape::Runs {
+        runs: &runs,
+        count: 1,
+        extent: 0,
+    };
+    let dense = Shape::bytes_at(0, 8 * ROWS);
+    let numbers: Vec<u64> = (1..=ROWS as u64).collect();
+    let origin = window.onesided();
+    origin
+        .lock(target, LockMode::Shared, false)
+        .expect("in order");
+    // SAFETY: the numbers live until the put is complete.
+    let put = unsafe { origin.put(numbers.as_ptr().cast(), &dense, target, 0, &there) };
+    put.expect("in order");
+    origin.unlock(target).expect("in order");
+}
+
+#[test]
+fn a_rank_in_a_barrier_carries_out_what_is_offered_to_it() {
+    let mut settings = settings(2, 1);
+    settings.windows.scattered = Scattered::Target;
+    on_worlds(2, 1, |mut oobs| {
+        // Each is a process of its own in this.
+        let context = Context::new(settings.clone(), Box::new(NoHost));
+        let team = Team::create(&context, context.settings(), Box::new(oobs.remove(0)));
+        let team = team.expect("a team");
+        let memory = [const { AtomicU64::new(0) }; ROWS * COLUMNS];
+        let address = memory.as_ptr().expose_provenance();
+        let bytes = size_of_val(&memory) as u64;
+        let spec = WindowSpec::new(Memory::Create { address }, bytes, 1);
+        // SAFETY: the memory outlives the window.
+        let window = unsafe { Window::create(&team, spec) }.expect("a window");
+        if team.rank() == Rank(0) {
+            put_column(&window);
+        }
+        team.barrier().expect("both come");
+        let counters = window.onesided().counters();
+        if team.rank() == Rank(0) {
+            assert_eq!(counters.by_target.load(Ordering::Relaxed), 1);
+        } else {
+            assert_eq!(counters.for_origins.load(Ordering::Relaxed), 1);
+            let column = memory.iter().step_by(COLUMNS);
+            assert!(
+                column
+                    .map(|number| number.load(Ordering::Relaxed))
+                    .eq(1..=ROWS as u64)
+            );
+        }
+        window.close().expect("no epoch is open");
+        team.free();
+    });
 }

@@ -128,7 +128,7 @@ words! {
 
     /// `FERRORAIL_SCATTERED`: who moves elements with gaps to and from memory of the node that a program brought to a window.
     Scattered {
-        /// The target, at the end of the epoch, where that is faster.
+        /// The target, at the end of the epoch or while it waits in a call, where that is faster.
         #[default]
         Auto = "auto",
         /// The origin, at once.

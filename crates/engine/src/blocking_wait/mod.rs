@@ -184,7 +184,8 @@ impl<'a> BlockingWait<'a> {
     /// One step of the waiting ladder.
     fn wait(&mut self, blocked: Blocked, leader: Option<&Arc<Leader>>) {
         let segment = self.map.segment();
-        let poke = &mut || self.map.context.host.poke();
+        let mut asked = false;
+        let poke = &mut || asked |= self.map.context.poke();
         match (blocked, leader) {
             (Blocked::Node, _) => {
                 let doorbell = match self.for_quiescence {
@@ -198,6 +199,9 @@ impl<'a> BlockingWait<'a> {
                     .idle_with(DOZE_AFTER, &mut |nap| leader.doze(nap), poke);
             }
             _ => self.waiter.idle(None, poke),
+        }
+        if asked {
+            self.waiter.stay_awake();
         }
     }
 

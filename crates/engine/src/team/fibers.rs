@@ -153,7 +153,7 @@ impl DriverWait<'_> {
         let map = &self.team.map;
         let rings = map.node_memory.is_some() && map.rails.is_none();
         let doorbell = rings.then(|| map.segment().doorbell());
-        let poke = &mut || map.context.host.poke();
+        let poke = &mut || _ = map.context.poke();
         self.waiter.idle(doorbell.as_ref(), poke);
     }
 }

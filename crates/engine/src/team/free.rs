@@ -141,7 +141,7 @@ impl Context {
 
     /// What who has `waited` so long for others to leave does before looking again.
     fn pause(&self, waited: Duration) {
-        self.host.poke();
+        self.poke();
         match waited < LOOK_INTERVAL {
             true => std::thread::yield_now(),
             false => std::thread::sleep(LOOK_INTERVAL),

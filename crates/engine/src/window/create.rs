@@ -145,8 +145,12 @@ impl Design<'_> {
         if let Some(service_thread) = &service_thread {
             service_thread.add(onesided.clone());
         }
+        let context = placement.map.context.clone();
+        if onesided.may_be_offered() {
+            context.look_for_offers(onesided.clone());
+        }
         Ok(Window {
-            context: placement.map.context.clone(),
+            context,
             onesided,
             service_thread,
             spec: self.spec,

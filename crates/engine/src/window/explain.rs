@@ -185,7 +185,8 @@ fn moves(way: Way, rails: u8, settings: &Settings) -> String {
             "cross-memory copies".into()
         }
         Way::Attach => {
-            "cross-memory copies; with gaps, between fences or from start to complete, by the target when that ends".into()
+            "cross-memory copies; with gaps by the target: between fences or from start to complete when that ends, under a lock if it waits in a call"
+                .into()
         }
         Way::Rails => over_rails(),
         Way::Attached => format!(

@@ -115,8 +115,9 @@ impl Window {
         Ok(())
     }
 
-    /// When this returns no thread serves the window.
+    /// When this returns no thread serves the window, and no later call that waits.
     fn stop_service(&self) {
+        self.context.forget_offers(&self.onesided);
         if let Some(service_thread) = &self.service_thread {
             service_thread.remove(&self.onesided);
         }

@@ -35,8 +35,8 @@ impl ProcessContext for Processes {
         &self.wait
     }
 
-    fn poke(&self) {
-        self.context.host.poke();
+    fn poke(&self) -> bool {
+        self.context.poke()
     }
 
     fn registered(&self) {

@@ -119,7 +119,12 @@ impl<F: Endpoint> Window<F> {
             return unsafe { self.ask_service(&job) };
         }
         // SAFETY: the caller's contract.
-        self.exclusively(target, held, || unsafe { self.run(&job) })
+        self.exclusively(target, held, || unsafe {
+            match self.is_for_target(&job, held) && self.offer(&job)? {
+                true => Ok(()),
+                false => self.run(&job),
+            }
+        })
     }
 
     /// `MPI_Compare_and_swap` of elements of `bytes` bytes. Complete on return.

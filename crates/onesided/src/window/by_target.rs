@@ -11,10 +11,14 @@
 //! * *Post, start, complete, wait*: the target looks when it waits, and nobody waits for the target. So only operations
 //!   that return nothing are left to it there, and operands are the list's own until the target says it is done.
 //!
+//! * *Passive epochs*, and what returns something between start and complete: a target that waits in a call carries it out at
+//!   once ([`offer`]).
+//!
 //! The standard orders accumulating operations of one origin on one element. So those that follow one that was left are left as
 //! well; before one that cannot be, the origin carries out its list itself.
 
 mod list;
+mod offer;
 mod order;
 mod serve;
 
@@ -29,7 +33,7 @@ use super::update::Update;
 use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Scattered;
-use ferrorail_base::sync::{AtomicBool, Claim, Ordering};
+use ferrorail_base::sync::{AtomicBool, AtomicU64, Claim, Ordering};
 use ferrorail_fabric::Endpoint;
 use list::{List, State};
 use serve::Served;
@@ -45,6 +49,8 @@ pub(super) struct ByTarget {
     /// Whether there may be something that is not handed over.
     pending: AtomicBool,
     served: Claim<Served>,
+    /// How many operations had been offered to this rank when it looked last.
+    offers_seen: AtomicU64,
 }
 
 impl ByTarget {
@@ -53,6 +59,7 @@ impl ByTarget {
             lists: (0..ranks).map(|_| Claim::default()).collect(),
             pending: AtomicBool::new(false),
             served: Claim::new(Served::new(ranks)),
+            offers_seen: AtomicU64::new(0),
         }
     }
 }
@@ -69,10 +76,7 @@ impl<F: Endpoint> Window<F> {
         base: isize,
         there: &Shape<'_>,
     ) -> Result<bool, WindowError> {
-        let leaves = self.may_leave(target, held, result.is_some())
-            && self.is_slow(there, result.is_some(), origin.is_some())
-            && self.attached_range(target, base, there).is_none();
-        if !leaves {
+        if self.attached_range(target, base, there).is_some() {
             return Ok(false);
         }
         let update = match origin {
@@ -88,6 +92,15 @@ impl<F: Endpoint> Window<F> {
             element_bytes: 1,
             update,
         };
+        if self.is_for_target(&job, held) {
+            // SAFETY: the caller's contract; the standard orders no puts and gets.
+            return unsafe { self.offer(&job) };
+        }
+        let leaves = self.may_leave(target, held, result.is_some())
+            && self.is_slow(there, result.is_some(), origin.is_some());
+        if !leaves {
+            return Ok(false);
+        }
         let mut list = self.claim(&self.by_target.lists[target.index()], target)?;
         // SAFETY: the caller's contract.
         Ok(unsafe { self.append(&mut list, &job) })
@@ -164,13 +177,8 @@ impl<F: Endpoint> Window<F> {
     /// # Safety
     /// As [`Window::leave_job`].
     unsafe fn append(&self, list: &mut List, job: &Job<'_>) -> bool {
-        if list.state == State::HandedOver {
-            let line = layout::left(self.size(), job.target.0);
-            let word = self.own_word(line + layout::LEFT_SERVED);
-            if word.load(Ordering::Acquire) >> 1 != list.number {
-                return false;
-            }
-            list.reset();
+        if !self.is_open(list, job.target) {
+            return false;
         }
         // Between fences operands stay as they are until targets have read them.
         let lends = self.mode.load(Ordering::Relaxed) == mode::FENCE_USED;
@@ -181,6 +189,19 @@ impl<F: Endpoint> Window<F> {
             count(&self.counters.by_target);
         }
         appended
+    }
+
+    /// Whether `list` is this rank's to append to: what was handed over to `target` before is carried out.
+    fn is_open(&self, list: &mut List, target: Rank) -> bool {
+        if list.state == State::HandedOver {
+            let line = layout::left(self.size(), target.0);
+            let word = self.own_word(line + layout::LEFT_SERVED);
+            if word.load(Ordering::Acquire) >> 1 != list.number {
+                return false;
+            }
+            list.reset();
+        }
+        true
     }
 
     /// Does what was left to `target` from here.

@@ -216,6 +216,25 @@ impl<F: Endpoint> Window<F> {
         Ok(known)
     }
 
+    /// Has what this rank has attached be known without a wait, for those who are in one and may have any claim. Whether it is.
+    pub(super) fn knows_own(&self) -> bool {
+        let Some(dynamic) = &self.dynamic else {
+            return true;
+        };
+        let Some(mut known) = dynamic.known[self.rank.index()].take() else {
+            return false;
+        };
+        let changes = self.own_word(layout::changes(self.size(), self.rank.0));
+        let now = changes.load(Ordering::Acquire);
+        if known.changes != now {
+            let Ok(Some(regions)) = self.read_table(self.rank) else {
+                return false;
+            };
+            (known.changes, known.regions) = (now, regions);
+        }
+        true
+    }
+
     /// Gives back what the program did not detach.
     pub(super) fn detach_all(&self) {
         let Some(mut own) = self.dynamic.as_ref().and_then(|own| own.own.take()) else {

@@ -96,6 +96,11 @@ pub const fn asleep(ranks: u32) -> usize {
     behind_lines(ranks)
 }
 
+/// Offset, in such a control block, of the word that counts operations which were offered to the owner.
+pub const fn offers(ranks: u32) -> usize {
+    asleep(ranks) + 8
+}
+
 /// Offset, in such a control block, of the word in which `peer` asks for the owner's lock.
 pub const fn lock_request(ranks: u32, peer: u32) -> usize {
     asleep(ranks) + LINE + 8 * peer as usize
@@ -144,13 +149,15 @@ pub const fn accumulate_grant(ranks: u32, line: u32, by: u32) -> usize {
 }
 
 /// Bytes of what [`left`] is.
-const LEFT: usize = 4 * size_of::<u64>();
+const LEFT: usize = 5 * size_of::<u64>();
 /// Behind [`left`]: the list's address in the memory of `peer`.
 pub const LEFT_ADDRESS: usize = 8;
 /// Behind [`left`]: how long it is.
 pub const LEFT_BYTES: usize = 16;
 /// Behind [`left`]: which of the lists that the owner left to `peer` is carried out, and in the lowest bit whether that failed.
 pub const LEFT_SERVED: usize = 24;
+/// Behind [`left`]: how far an operation is that `peer` has offered to the owner.
+pub const LEFT_OFFER: usize = 32;
 
 /// Offset, in such a control block, of the words in which `peer` counts lists of operations that it left to the owner, and says where
 /// the last is.
@@ -272,9 +279,9 @@ mod tests {
         assert!(answer(200, 199) + 8 <= posted(0) && posted(199) < posted(0) + 200);
         assert!(posted(199) < status(200, Status::Completed, 0));
         assert!(status(200, Status::Completed, 199) < lock_grant(200, 0, 0));
-        let words = [0, LEFT_ADDRESS, LEFT_BYTES, LEFT_SERVED];
+        let words = [0, LEFT_ADDRESS, LEFT_BYTES, LEFT_SERVED, LEFT_OFFER];
         offsets.extend((0..3).flat_map(|rank| words.map(|word| left(3, rank) + word)));
-        offsets.push(asleep(3));
+        offsets.extend([asleep(3), offers(3)]);
         for rank in 0..3 {
             offsets.extend([
                 lock_request(3, rank),

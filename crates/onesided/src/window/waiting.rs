@@ -13,8 +13,8 @@ pub trait ProcessContext: Send + Sync {
     /// How patient each step of waiting is.
     fn wait_policy(&self) -> &WaitPolicy;
 
-    /// Drives the host MPI's progress a little.
-    fn poke(&self);
+    /// Drives the host MPI's progress a little, and does what other processes ask of this one. Whether any asked.
+    fn poke(&self) -> bool;
 
     /// Told of each buffer of the caller's that was registered for an operation.
     fn registered(&self);
@@ -121,8 +121,12 @@ impl<F: Endpoint> BlockingWait<'_, F> {
         }
         let rings = matches!(waiting, Waiting::Word(_)) && target.control.is_some();
         let doorbell = rings.then(|| window.doorbell());
-        self.waiter
-            .idle(doorbell.as_ref(), &mut || window.process_context.poke());
+        let mut asked = false;
+        let poke = &mut || asked |= window.process_context.poke();
+        self.waiter.idle(doorbell.as_ref(), poke);
+        if asked {
+            self.waiter.stay_awake();
+        }
         if !self.waiter.is_check_due() {
             return Ok(());
         }

@@ -52,6 +52,8 @@ pub struct Waiter {
     waited: Duration,
     /// How long it has waited when its peers are to be looked at next.
     next_check: Duration,
+    /// Until it has waited so long it polls with yields, whatever the policy says.
+    awake_until: Duration,
     ticket: Option<Ticket>,
 }
 
@@ -67,6 +69,7 @@ impl Waiter {
             looked: None,
             waited: Duration::ZERO,
             next_check: FIRST_CHECK,
+            awake_until: Duration::ZERO,
             ticket: None,
         }
     }
@@ -178,7 +181,7 @@ impl Waiter {
             }
         }
         let yields = match self.spins_crowded {
-            0 => yields,
+            0 => yields.max(self.awake_until),
             _ => Duration::ZERO,
         };
         let give_way = || match looks_around {
@@ -236,6 +239,17 @@ impl Waiter {
     fn rest(&self, least: Duration) -> Duration {
         let share = self.waited / self.policy.nap_share;
         share.max(least).min(self.policy.sleep)
+    }
+
+    /// What the caller did meanwhile for others may have to be done again: polls for as long as at first, and then goes
+    /// on as one that has waited all the time.
+    #[cold]
+    pub fn stay_awake(&mut self) {
+        let mut awake = Self::new(&self.policy);
+        (awake.looked, awake.waited) = (self.looked, self.waited);
+        awake.next_check = self.next_check;
+        awake.awake_until = self.waited + self.policy.yields;
+        *self = awake;
     }
 
     /// Progress was made: back to the bottom of the ladder.

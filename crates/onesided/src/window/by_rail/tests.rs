@@ -167,8 +167,9 @@ impl ProcessContext for Process {
     fn wait_policy(&self) -> &WaitPolicy {
         &self.wait
     }
-    fn poke(&self) {
+    fn poke(&self) -> bool {
         self.fabric.room.fetch_add(self.room, Ordering::Relaxed);
+        false
     }
     fn registered(&self) {}
     fn refused(&self, _error: &FabricError, _bytes: u64) {

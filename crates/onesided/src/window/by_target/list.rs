@@ -9,9 +9,52 @@ use super::order::{Layout, Order};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::{self, MemoryRange, NoMemory};
 use std::ptr;
+use std::time::Duration;
 
 /// Most bytes of packed data that a list keeps room for once it is carried out.
 const KEPT_BYTES: usize = 1 << 20;
+
+/// After so many operations that a target did not claim, one after the other, the number of those that are not offered to it
+/// grows no more.
+const UNCLAIMED_MAX: u32 = 7;
+
+/// How long a target has to claim what is offered: it looks every 10 to 20 us while it polls with yields.
+const CLAIM_TIMEOUT: Duration = Duration::from_micros(100);
+
+/// How often that doubles while nothing is claimed: then a target that sleeps, for a millisecond or a few, wakes up meanwhile.
+const DOUBLINGS_MAX: u32 = 4;
+
+/// How offers to one target have fared.
+#[derive(Default)]
+pub struct Record {
+    /// How many were not claimed, since one was.
+    unclaimed: u32,
+    /// How many operations are not to be offered before the next one is.
+    to_skip: u32,
+}
+
+impl Record {
+    /// Whether the next operation is to be offered.
+    pub fn is_due(&mut self) -> bool {
+        let is_due = self.to_skip == 0;
+        self.to_skip = self.to_skip.saturating_sub(1);
+        is_due
+    }
+
+    /// How long the target has for the next one.
+    pub fn claim_timeout(&self) -> Duration {
+        CLAIM_TIMEOUT * (1 << self.unclaimed.min(DOUBLINGS_MAX))
+    }
+
+    /// The one after the first that is not claimed is offered at once: the target may have slept, and looks more often now.
+    pub fn note(&mut self, was_claimed: bool) {
+        self.unclaimed = match was_claimed {
+            true => 0,
+            false => UNCLAIMED_MAX.min(self.unclaimed + 1),
+        };
+        self.to_skip = (1 << self.unclaimed.max(1)) - 2;
+    }
+}
 
 /// Whose the list is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +78,8 @@ pub struct List {
     pub number: u64,
     /// Whether there are accumulating operations among them.
     pub accumulates: bool,
+    /// Of operations that were offered at once.
+    pub record: Record,
 }
 
 struct Operation {

@@ -65,7 +65,7 @@ impl<F: Endpoint> Window<F> {
         outcome
     }
 
-    fn serve_orders(
+    pub(super) fn serve_orders(
         &self,
         served: &mut Served,
         origin: Rank,

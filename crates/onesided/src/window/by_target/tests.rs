@@ -2,6 +2,7 @@
 
 use super::list::{List, State};
 use super::order::{Layout, Order};
+use crate::lock::Mode;
 use crate::window::accumulate::Job;
 use crate::window::attach::STAGED_MAX;
 use crate::window::by_rail::tests::{Narrow, on_one_node_over};
@@ -12,7 +13,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::config::WindowSettings;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::runs::Runs;
-use ferrorail_base::sync::Ordering;
+use ferrorail_base::sync::{AtomicBool, Ordering, yield_now};
 use ferrorail_shm::{Cma, process_id};
 use std::ptr;
 use std::sync::Arc;
@@ -280,4 +281,118 @@ fn what_a_target_cannot_carry_out_is_an_error_at_both_ends() {
         "{outcome:?}"
     );
     assert_eq!((found, memory[1]), ([5; 3], [0; 16]));
+}
+
+/// As [`pair`], between epochs.
+fn passive_pair(memory: &mut [[u64; 16]; 2]) -> [Arc<Window<Narrow>>; 2] {
+    let windows = pair(memory);
+    for window in &windows {
+        window.mode.store(active::mode::NONE, Ordering::Relaxed);
+    }
+    windows
+}
+
+/// Puts three numbers into a column of rank 1's, adds them to another, and gets that, under a lock.
+fn exchange_locked(
+    origin: &Window<Narrow>,
+    numbers: &[u64; 3],
+    into: &mut [u64; 3],
+) -> Result<(), WindowError> {
+    let runs = column();
+    let there = Shape::Runs {
+        runs: &runs,
+        count: 1,
+        extent: 120,
+    };
+    let dense = Shape::bytes_at(0, 24);
+    let from = numbers.as_ptr().cast();
+    origin.lock(TARGET, Mode::Shared, false)?;
+    // SAFETY: both are the caller's, and complete when the lock is given back.
+    let outcome = unsafe {
+        (origin.put(from, &dense, TARGET, 8, &there))
+            .and_then(|()| {
+                let update = sum_of_longs();
+                origin.accumulate((from, &dense), None, TARGET, 16, &there, 8, update)
+            })
+            .and_then(|()| origin.get(into.as_mut_ptr().cast(), &dense, TARGET, 16, &there))
+    };
+    origin.unlock(TARGET)?;
+    outcome
+}
+
+const EXCHANGED: [u64; 16] = [0, 70, 72, 3, 4, 5, 80, 87, 8, 9, 10, 90, 102, 13, 14, 15];
+
+/// Runs `exchange_locked` while rank 1 does `waits` again and again; what became of it, and what rank 0 got.
+fn exchange_while(
+    [origin, target]: &[Arc<Window<Narrow>>; 2],
+    waits: impl Fn(&Window<Narrow>) + Sync,
+) -> (Result<(), WindowError>, [u64; 3]) {
+    let is_over = AtomicBool::new(false);
+    let mut found = [0; 3];
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Acquire) {
+                waits(target);
+                yield_now();
+            }
+        });
+        let outcome = exchange_locked(origin, &[70, 80, 90], &mut found);
+        is_over.store(true, Ordering::Release);
+        outcome
+    });
+    (outcome, found)
+}
+
+#[test]
+fn a_target_that_waits_carries_out_what_is_offered() {
+    let mut memory = [[0; 16], std::array::from_fn(|index| index as u64)];
+    let windows = passive_pair(&mut memory);
+    let (outcome, found) = exchange_while(&windows, |target| {
+        if target.is_offered() {
+            target.serve_offers();
+        }
+    });
+    outcome.expect("in order");
+    assert_eq!((found, memory[1]), ([72, 87, 102], EXCHANGED));
+    let [origin, target] = windows.each_ref().map(|window| window.counters());
+    assert_eq!(origin.by_target.load(Ordering::Relaxed), 3);
+    assert_eq!(target.for_origins.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn an_origin_takes_back_what_its_target_does_not_claim() {
+    let mut memory = [[0; 16], std::array::from_fn(|index| index as u64)];
+    let windows = passive_pair(&mut memory);
+    let (outcome, found) = exchange_while(&windows, |_| ());
+    outcome.expect("in order");
+    assert_eq!((found, memory[1]), ([72, 87, 102], EXCHANGED));
+    let [origin, target] = &windows;
+    assert_eq!(origin.counters().by_target.load(Ordering::Relaxed), 0);
+    // Two were offered, and then one was not.
+    let offers = target.own_word(layout::offers(2));
+    assert_eq!(offers.load(Ordering::Relaxed), 2);
+    // What was taken back is nobody's to carry out.
+    assert!(target.is_offered());
+    target.serve_offers();
+    assert!(!target.is_offered());
+    assert_eq!(target.counters().for_origins.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn an_offer_that_makes_no_sense_fails_at_its_origin() {
+    let mut memory = [[0; 16]; 2];
+    let windows = passive_pair(&mut memory);
+    let (outcome, found) = exchange_while(&windows, |target| {
+        if target.is_offered() {
+            // Nothing is at that address.
+            let address = layout::left(2, 0) + layout::LEFT_ADDRESS;
+            target.own_word(address).store(8, Ordering::Relaxed);
+            target.serve_offers();
+        }
+    });
+    assert!(
+        matches!(outcome, Err(WindowError::ByTarget { rank: 1 })),
+        "{outcome:?}"
+    );
+    assert_eq!((found, memory[1]), ([0; 3], [0; 16]));
 }

@@ -84,6 +84,35 @@ fn the_ladder_is_climbed_in_order() {
 }
 
 #[test]
+fn who_stays_awake_goes_on_waiting() {
+    let words = [AtomicU32::new(0), AtomicU32::new(0)];
+    let doorbell = Doorbell::new(&words[0], &words[1]);
+    let mut waiter = Waiter::new(&HASTY);
+    while words[0].load(Ordering::Relaxed) == 0 {
+        waiter.idle(Some(&doorbell), &mut || {});
+    }
+    let waited = waiter.waited();
+    assert!(waited >= HASTY.yields);
+    words[0].store(0, Ordering::Relaxed);
+    waiter.stay_awake();
+    assert_eq!((waiter.waited(), waiter.spins_left), (waited, HASTY.spin));
+    while waiter.waited() < waited + HASTY.yields {
+        waiter.idle(Some(&doorbell), &mut || {});
+        assert_eq!(words[0].load(Ordering::Relaxed), 0, "about to sleep");
+    }
+    waiter.idle(Some(&doorbell), &mut || {});
+    assert_ne!(words[0].load(Ordering::Relaxed), 0, "awake");
+    // Peers are looked at, however often it stays awake.
+    while !waiter.is_check_due() {
+        let mut asked = false;
+        waiter.idle(Some(&doorbell), &mut || asked = true);
+        if asked {
+            waiter.stay_awake();
+        }
+    }
+}
+
+#[test]
 fn a_sleep_without_ring_ends() {
     let words = [AtomicU32::new(0), AtomicU32::new(0)];
     let doorbell = Doorbell::new(&words[0], &words[1]);
