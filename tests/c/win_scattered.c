@@ -258,10 +258,10 @@ static void passive_epochs(window_t *w, int epoch)
     int to = (rank + 1) % size, count = rows * BLOCK;
     int mode = epoch % 2 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE;
     long *numbers = malloc(sizeof *numbers * (size_t)count), *found = calloc((size_t)rows * COLUMNS, sizeof *found);
+    for (int i = 0; i < count; i++)
+        numbers[i] = value(1, epoch, i);
     for (int step = 0; step < size; step++) {
         int target = (rank + step) % size;
-        for (int i = 0; i < count; i++)
-            numbers[i] = value(1, epoch, i);
         MPI_Win_lock(mode, target, 0, w->win);
         MPI_Accumulate(numbers, count, MPI_LONG, target, place(w, target, 0, 4), 1, column, MPI_SUM, w->win);
         MPI_Win_unlock(target, w->win);

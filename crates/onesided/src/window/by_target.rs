@@ -33,6 +33,7 @@ use super::update::Update;
 use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Scattered;
+use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicBool, AtomicU64, Claim, Ordering};
 use ferrorail_fabric::Endpoint;
 use list::{List, State};
@@ -76,9 +77,6 @@ impl<F: Endpoint> Window<F> {
         base: isize,
         there: &Shape<'_>,
     ) -> Result<bool, WindowError> {
-        if self.attached_range(target, base, there).is_some() {
-            return Ok(false);
-        }
         let update = match origin {
             Some(_) => Update::Replace,
             None => Update::Keep,
@@ -92,14 +90,14 @@ impl<F: Endpoint> Window<F> {
             element_bytes: 1,
             update,
         };
-        if self.is_for_target(&job, held) {
+        let is_offered = self.is_for_target(&job, held);
+        let leaves = is_offered || self.may_leave(&job, held) && self.is_slow(&job);
+        if !leaves || self.attached_range(target, base, there).is_some() {
+            return Ok(false);
+        }
+        if is_offered {
             // SAFETY: the caller's contract; the standard orders no puts and gets.
             return unsafe { self.offer(&job) };
-        }
-        let leaves = self.may_leave(target, held, result.is_some())
-            && self.is_slow(there, result.is_some(), origin.is_some());
-        if !leaves {
-            return Ok(false);
         }
         let mut list = self.claim(&self.by_target.lists[target.index()], target)?;
         // SAFETY: the caller's contract.
@@ -112,9 +110,8 @@ impl<F: Endpoint> Window<F> {
     /// # Safety
     /// As [`Window::accumulate`], until the end of the epoch.
     pub(super) unsafe fn leave_job(&self, job: &Job<'_>, held: Held) -> Result<bool, WindowError> {
-        let may_leave = self.may_leave(job.target, held, job.result.is_some());
-        let (reads, writes) = (job.needs_elements(), job.origin.is_some());
-        let is_faster = may_leave && self.is_slow(job.there, reads, writes);
+        let may_leave = self.may_leave(job, held);
+        let is_faster = may_leave && self.is_slow(job);
         if !is_faster && !self.leaves_something() {
             return Ok(false);
         }
@@ -143,21 +140,27 @@ impl<F: Endpoint> Window<F> {
         }
     }
 
-    /// Whether the epoch is one in which operations can be left to `target`, also such as `return` something.
-    fn may_leave(&self, target: Rank, held: Held, returns: bool) -> bool {
+    /// Whether `target` is of this node, and its memory reached by cross-memory attach.
+    fn is_by_copies(&self, target: Rank) -> bool {
         let of = &self.targets[target.index()];
-        let by_copies = matches!(of.memory, Memory::Attach { .. }) && of.control.is_some();
-        by_copies
-            && held == Held::NOTHING
-            && self.settings.scattered != Scattered::Origin
-            && (!returns || self.mode.load(Ordering::Relaxed) == mode::FENCE_USED)
+        matches!(of.memory, Memory::Attach { .. }) && of.control.is_some()
     }
 
-    /// Whether cross-memory attach takes longer to read or write elements that lie as `there` says than to leave them to the target.
-    fn is_slow(&self, there: &Shape<'_>, reads: bool, writes: bool) -> bool {
+    /// Whether the epoch is one in which `job` can be left to its target, if it returns something as well.
+    fn may_leave(&self, job: &Job<'_>, held: Held) -> bool {
+        self.is_by_copies(job.target)
+            && held == Held::NOTHING
+            && self.settings.scattered != Scattered::Origin
+            && (job.result.is_none() || self.mode.load(Ordering::Relaxed) == mode::FENCE_USED)
+    }
+
+    /// Whether cross-memory attach takes longer for the elements of `job` than to leave them to the target.
+    fn is_slow(&self, job: &Job<'_>) -> bool {
+        let there = job.there;
         let Shape::Runs { runs, .. } = there else {
             return false;
         };
+        let (reads, writes) = (job.needs_elements(), job.origin.is_some());
         let pieces = there.piece_count();
         let apart = pieces.saturating_mul(CLOSE as usize);
         let span = there.bounds().map_or(0, |(first, end)| end - first);
@@ -239,14 +242,21 @@ impl<F: Endpoint> Window<F> {
             self.carry_out(target, &mut list)?;
             return Ok(false);
         };
+        list.number += 1;
+        list.state = State::HandedOver;
+        let handed_over = self.point_at(words, control, 0);
+        handed_over.store(list.number, Ordering::Release);
+        Ok(true)
+    }
+
+    /// Says in the target's `control` block where the `words` of a list are; that of this rank's words there, `at` which
+    /// it tells the target to look.
+    fn point_at(&self, words: MemoryRange, control: usize, at: usize) -> &AtomicU64 {
         let line = control + layout::left(self.size(), self.rank.0);
         let word = |offset| self.segment.word(line + offset);
         word(layout::LEFT_ADDRESS).store(words.address as u64, Ordering::Relaxed);
         word(layout::LEFT_BYTES).store(words.bytes as u64, Ordering::Relaxed);
-        list.number += 1;
-        list.state = State::HandedOver;
-        word(0).store(list.number, Ordering::Release);
-        Ok(true)
+        word(at)
     }
 
     /// Whether there may be something that is not handed over.

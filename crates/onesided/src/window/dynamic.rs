@@ -201,19 +201,26 @@ impl<F: Endpoint> Window<F> {
     fn known(&self, target: Rank) -> Result<Claimed<'_, Known>, WindowError> {
         let dynamic = self.dynamic.as_ref().ok_or(NOT_DYNAMIC)?;
         let mut known = self.claim(&dynamic.known[target.index()], target)?;
-        let changes = self.own_word(layout::changes(self.size(), target.0));
-        if known.changes == changes.load(Ordering::Acquire) {
-            return Ok(known);
-        }
         // Its owner may have died while it wrote, which a wait notices.
         let doing = "reading what a rank has attached";
-        let (now, regions) = self.wait_for(doing, Waiting::Rail(target), || {
-            let now = changes.load(Ordering::Acquire);
-            let regions = self.read_table(target)?;
-            Ok(regions.map(|regions| (now, regions)))
+        self.wait_until(doing, Waiting::Rail(target), || {
+            self.refresh(target, &mut known)
         })?;
-        (known.changes, known.regions) = (now, regions);
         Ok(known)
+    }
+
+    /// Reads what `target` has attached, if that changed. Whether it is `known` then: not while its owner writes.
+    #[inline]
+    fn refresh(&self, target: Rank, known: &mut Known) -> Result<bool, WindowError> {
+        let changes = self.own_word(layout::changes(self.size(), target.0));
+        let now = changes.load(Ordering::Acquire);
+        if known.changes != now {
+            let Some(regions) = self.read_table(target)? else {
+                return Ok(false);
+            };
+            (known.changes, known.regions) = (now, regions);
+        }
+        Ok(true)
     }
 
     /// Has what this rank has attached be known without a wait, for those who are in one and may have any claim. Whether it is.
@@ -221,18 +228,8 @@ impl<F: Endpoint> Window<F> {
         let Some(dynamic) = &self.dynamic else {
             return true;
         };
-        let Some(mut known) = dynamic.known[self.rank.index()].take() else {
-            return false;
-        };
-        let changes = self.own_word(layout::changes(self.size(), self.rank.0));
-        let now = changes.load(Ordering::Acquire);
-        if known.changes != now {
-            let Ok(Some(regions)) = self.read_table(self.rank) else {
-                return false;
-            };
-            (known.changes, known.regions) = (now, regions);
-        }
-        true
+        let known = dynamic.known[self.rank.index()].take();
+        known.is_some_and(|mut known| matches!(self.refresh(self.rank, &mut known), Ok(true)))
     }
 
     /// Gives back what the program did not detach.

@@ -37,9 +37,6 @@ mod state {
 impl<F: Endpoint> Window<F> {
     /// Whether `job`, which cannot be left to the end of an epoch, is better done by its target, if that claims it.
     pub(in crate::window) fn is_for_target(&self, job: &Job<'_>, held: Held) -> bool {
-        let of = &self.targets[job.target.index()];
-        let by_copies = matches!(of.memory, Memory::Attach { .. }) && of.control.is_some();
-        let (reads, writes) = (job.needs_elements(), job.origin.is_some());
         let is_worth = || match self.settings.scattered {
             Scattered::Origin => false,
             Scattered::Target => true,
@@ -47,7 +44,7 @@ impl<F: Endpoint> Window<F> {
         };
         let is_started = || self.mode.load(Ordering::Relaxed) != mode::FENCE_USED;
         let is_due = held != Held::NOTHING || job.result.is_some() && is_started();
-        by_copies && is_due && is_worth() && self.is_slow(job.there, reads, writes)
+        self.is_by_copies(job.target) && is_due && is_worth() && self.is_slow(job)
     }
 
     /// Has the target carry out `job`, if it claims that. Whether it did: the operation is complete then.
@@ -78,11 +75,7 @@ impl<F: Endpoint> Window<F> {
         };
         // Should the wait fail, the target may read it for as long as this process lives.
         list.state = State::HandedOver;
-        let line = control + layout::left(self.size(), self.rank.0);
-        let word = |offset| self.segment.word(line + offset);
-        word(layout::LEFT_ADDRESS).store(words.address as u64, Ordering::Relaxed);
-        word(layout::LEFT_BYTES).store(words.bytes as u64, Ordering::Relaxed);
-        let offered = word(layout::LEFT_OFFER);
+        let offered = self.point_at(words, control, layout::LEFT_OFFER);
         offered.store(state::OFFERED, Ordering::Release);
         let offers = self.segment.word(control + layout::offers(self.size()));
         offers.fetch_add(1, Ordering::Release);
@@ -163,18 +156,13 @@ impl<F: Endpoint> Window<F> {
         let seen = offers.load(Ordering::Acquire);
         self.by_target.offers_seen.store(seen, Ordering::Relaxed);
         for origin in self.ranks() {
-            let line = layout::left(self.size(), origin.0);
-            let word = |offset| self.own_word(line + offset);
-            let offered = word(layout::LEFT_OFFER);
+            let offered = self.own_word(layout::left(self.size(), origin.0) + layout::LEFT_OFFER);
             let (order, failure) = (Ordering::Acquire, Ordering::Relaxed);
             let claimed = offered.compare_exchange(state::OFFERED, state::CLAIMED, order, failure);
             if claimed.is_err() {
                 continue;
             }
-            let address = word(layout::LEFT_ADDRESS).load(Ordering::Relaxed);
-            let bytes = word(layout::LEFT_BYTES).load(Ordering::Relaxed);
-            let outcome = self.serve_orders(&mut served, origin, address, bytes as usize);
-            let answer = match outcome {
+            let answer = match self.serve_orders(&mut served, origin) {
                 Ok(()) => state::DONE,
                 Err(error) => {
                     tracing::debug!("what rank {origin} offered failed: {error}");

@@ -49,29 +49,28 @@ impl<F: Endpoint> Window<F> {
         let Some(control) = self.targets[origin.index()].control else {
             return Ok(());
         };
-        let line = layout::left(self.size(), origin.0);
-        let word = |offset| self.own_word(line + offset);
-        let number = word(0).load(Ordering::Acquire);
+        let number = self.own_word(layout::left(self.size(), origin.0));
+        let number = number.load(Ordering::Acquire);
         let mut served = self.claim(&self.by_target.served, origin)?;
         if mem::replace(&mut served.lists[origin.index()], number) == number {
             return Ok(());
         }
-        let address = word(layout::LEFT_ADDRESS).load(Ordering::Relaxed);
-        let bytes = word(layout::LEFT_BYTES).load(Ordering::Relaxed);
-        let outcome = self.serve_orders(&mut served, origin, address, bytes as usize);
+        let outcome = self.serve_orders(&mut served, origin);
         let done = number << 1 | u64::from(outcome.is_err());
         let answer = control + layout::left(self.size(), self.rank.0) + layout::LEFT_SERVED;
         self.segment.word(answer).store(done, Ordering::Release);
         outcome
     }
 
+    /// Carries out the list to which `origin` points, which it leaves alone meanwhile.
     pub(super) fn serve_orders(
         &self,
         served: &mut Served,
         origin: Rank,
-        address: u64,
-        bytes: usize,
     ) -> Result<(), WindowError> {
+        let line = layout::left(self.size(), origin.0);
+        let word = |offset| self.own_word(line + offset).load(Ordering::Relaxed) as usize;
+        let (address, bytes) = (word(layout::LEFT_ADDRESS), word(layout::LEFT_BYTES));
         let Memory::Attach { process, .. } = self.targets[origin.index()].memory else {
             return Err(NONSENSE);
         };
@@ -84,7 +83,7 @@ impl<F: Endpoint> Window<F> {
             origin,
             process,
         };
-        worker.read(address as usize, words.as_mut_ptr().cast(), bytes)?;
+        worker.read(address, words.as_mut_ptr().cast(), bytes)?;
         let mut rest = words.as_slice();
         while !rest.is_empty() {
             let (order, others) = Order::read(rest).ok_or(NONSENSE)?;

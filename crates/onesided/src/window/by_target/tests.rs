@@ -24,6 +24,15 @@ fn column() -> Runs {
     Runs::dense(8).repeated(3, 40).expect("regular")
 }
 
+/// One [`column`].
+fn once(runs: &Runs) -> Shape<'_> {
+    Shape::Runs {
+        runs,
+        count: 1,
+        extent: 120,
+    }
+}
+
 fn job<'a>(there: &'a Shape<'a>, origin: Side<'a>, update: Update<'a>) -> Job<'a> {
     Job {
         target: TARGET,
@@ -175,8 +184,8 @@ fn a_list_that_is_full_takes_nothing_more() {
     assert!(outcome.is_err() && seen == 2);
 }
 
-/// Both ranks of a window, between fences, over memory of theirs that each reaches as another process's.
-fn pair(memory: &mut [[u64; 16]; 2]) -> [Arc<Window<Narrow>>; 2] {
+/// Both ranks of a window, whose epochs are of this `mode`, over memory of theirs that each reaches as another process's.
+fn pair(memory: &mut [[u64; 16]; 2], mode: u8) -> [Arc<Window<Narrow>>; 2] {
     let shape = WindowLayout {
         ranks: 2,
         local_ranks: 2,
@@ -204,7 +213,7 @@ fn pair(memory: &mut [[u64; 16]; 2]) -> [Arc<Window<Narrow>>; 2] {
     };
     let windows = on_one_node_over(shape, settings, reach);
     for window in &windows {
-        window.mode.store(active::mode::FENCE, Ordering::Relaxed);
+        window.mode.store(mode, Ordering::Relaxed);
     }
     windows
         .try_into()
@@ -214,11 +223,7 @@ fn pair(memory: &mut [[u64; 16]; 2]) -> [Arc<Window<Narrow>>; 2] {
 /// Puts three numbers into a column of rank 1's, and gets those that were there in another.
 fn exchange(origin: &Window<Narrow>, numbers: &[u64; 3], into: &mut [u64; 3]) {
     let runs = column();
-    let there = Shape::Runs {
-        runs: &runs,
-        count: 1,
-        extent: 120,
-    };
+    let there = once(&runs);
     let dense = Shape::bytes_at(0, 24);
     let (from, into) = (numbers.as_ptr().cast(), into.as_mut_ptr().cast());
     // SAFETY: both are the caller's until it has finished the lists.
@@ -241,7 +246,7 @@ fn exchange(origin: &Window<Narrow>, numbers: &[u64; 3], into: &mut [u64; 3]) {
 #[test]
 fn a_target_carries_out_what_was_left() {
     let mut memory = [[0; 16], std::array::from_fn(|index| index as u64)];
-    let [origin, target] = pair(&mut memory);
+    let [origin, target] = pair(&mut memory, active::mode::FENCE);
     let (numbers, mut found) = ([70, 80, 90], [0; 3]);
     exchange(&origin, &numbers, &mut found);
     target.serve_lists().expect("it makes sense");
@@ -264,7 +269,7 @@ fn a_target_carries_out_what_was_left() {
 #[test]
 fn what_a_target_cannot_carry_out_is_an_error_at_both_ends() {
     let mut memory = [[0; 16]; 2];
-    let [origin, target] = pair(&mut memory);
+    let [origin, target] = pair(&mut memory, active::mode::FENCE);
     let mut found = [5; 3];
     exchange(&origin, &[70, 80, 90], &mut found);
     // Nothing is at that address.
@@ -283,15 +288,6 @@ fn what_a_target_cannot_carry_out_is_an_error_at_both_ends() {
     assert_eq!((found, memory[1]), ([5; 3], [0; 16]));
 }
 
-/// As [`pair`], between epochs.
-fn passive_pair(memory: &mut [[u64; 16]; 2]) -> [Arc<Window<Narrow>>; 2] {
-    let windows = pair(memory);
-    for window in &windows {
-        window.mode.store(active::mode::NONE, Ordering::Relaxed);
-    }
-    windows
-}
-
 /// Puts three numbers into a column of rank 1's, adds them to another, and gets that, under a lock.
 fn exchange_locked(
     origin: &Window<Narrow>,
@@ -299,11 +295,7 @@ fn exchange_locked(
     into: &mut [u64; 3],
 ) -> Result<(), WindowError> {
     let runs = column();
-    let there = Shape::Runs {
-        runs: &runs,
-        count: 1,
-        extent: 120,
-    };
+    let there = once(&runs);
     let dense = Shape::bytes_at(0, 24);
     let from = numbers.as_ptr().cast();
     origin.lock(TARGET, Mode::Shared, false)?;
@@ -346,7 +338,7 @@ fn exchange_while(
 #[test]
 fn a_target_that_waits_carries_out_what_is_offered() {
     let mut memory = [[0; 16], std::array::from_fn(|index| index as u64)];
-    let windows = passive_pair(&mut memory);
+    let windows = pair(&mut memory, active::mode::NONE);
     let (outcome, found) = exchange_while(&windows, |target| {
         if target.is_offered() {
             target.serve_offers();
@@ -362,7 +354,7 @@ fn a_target_that_waits_carries_out_what_is_offered() {
 #[test]
 fn an_origin_takes_back_what_its_target_does_not_claim() {
     let mut memory = [[0; 16], std::array::from_fn(|index| index as u64)];
-    let windows = passive_pair(&mut memory);
+    let windows = pair(&mut memory, active::mode::NONE);
     let (outcome, found) = exchange_while(&windows, |_| ());
     outcome.expect("in order");
     assert_eq!((found, memory[1]), ([72, 87, 102], EXCHANGED));
@@ -381,7 +373,7 @@ fn an_origin_takes_back_what_its_target_does_not_claim() {
 #[test]
 fn an_offer_that_makes_no_sense_fails_at_its_origin() {
     let mut memory = [[0; 16]; 2];
-    let windows = passive_pair(&mut memory);
+    let windows = pair(&mut memory, active::mode::NONE);
     let (outcome, found) = exchange_while(&windows, |target| {
         if target.is_offered() {
             // Nothing is at that address.
